@@ -1,0 +1,4 @@
+package dynlib
+
+// Suffix ends a library's file name.
+const Suffix = ".dylib"
