@@ -36,3 +36,28 @@ func Symbol(h uintptr, name string) (uintptr, error) {
 	}
 	return p, nil
 }
+
+// OpenModule loads a library like Open but keeps its symbols to itself: modules that export the same names can be open
+// side by side. CloseModule undoes it, for a module in which nothing but plain functions was called.
+func OpenModule(path string) (uintptr, error) {
+	if !filepath.IsAbs(path) {
+		return 0, fmt.Errorf("open the module %s: not an absolute path", path)
+	}
+	h, err := openModule(path)
+	if err != nil {
+		return 0, fmt.Errorf("open the module %s: %w", path, err)
+	}
+	return h, nil
+}
+
+// CloseModule gives back what OpenModule took.
+func CloseModule(h uintptr) error { return closeModule(h) }
+
+// CSymbol is the address of a function of the C library that this process runs on.
+func CSymbol(name string) (uintptr, error) {
+	p, err := cSymbol(name)
+	if err != nil {
+		return 0, fmt.Errorf("find %s in the C library: %w", name, err)
+	}
+	return p, nil
+}

@@ -18,3 +18,16 @@ func open(path string) (uintptr, error) {
 func symbol(h uintptr, name string) (uintptr, error) {
 	return windows.GetProcAddress(windows.Handle(h), name)
 }
+
+// openModule: a DLL's symbols are its own on Windows.
+func openModule(path string) (uintptr, error) { return open(path) }
+
+func closeModule(h uintptr) error { return windows.FreeLibrary(windows.Handle(h)) }
+
+func cSymbol(name string) (uintptr, error) {
+	h, err := windows.LoadLibraryEx("msvcrt.dll", 0, windows.LOAD_LIBRARY_SEARCH_SYSTEM32)
+	if err != nil {
+		return 0, err
+	}
+	return symbol(uintptr(h), name)
+}

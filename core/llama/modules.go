@@ -1,0 +1,170 @@
+package llama
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/bmoe/bmoe/platform/dynlib"
+)
+
+// Module is a compute backend's library beside the executable.
+type Module struct {
+	Name  string // "cpu-haswell", "vulkan"
+	Path  string
+	Score int // ggml_backend_score: higher suits this machine better, 0 can't run on it
+}
+
+// modules lists the files in dir that are named like a ggml backend, sorted by name: "ggml-" and the backend's name.
+// libggml and libggml-base are no backends.
+func modules(dir string) ([]Module, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("look for compute modules: %w", err)
+	}
+	var list []Module
+	for _, e := range entries {
+		name, ok := strings.CutPrefix(e.Name(), dynlib.Prefix+"ggml-")
+		if !ok || e.IsDir() {
+			continue
+		}
+		name, ok = strings.CutSuffix(name, dynlib.Suffix)
+		if !ok || name == "base" {
+			continue
+		}
+		list = append(list, Module{Name: name, Path: filepath.Join(dir, e.Name())})
+	}
+	return list, nil
+}
+
+// isCPU tells a variant of the CPU backend: "cpu" or "cpu-haswell".
+func (m Module) isCPU() bool { return m.Name == "cpu" || strings.HasPrefix(m.Name, "cpu-") }
+
+// loadCPU asks every CPU variant in the directory for its score and registers the best alone. Each is opened with its
+// symbols to itself, since all variants export the same ones.
+func (l *Library) loadCPU() error {
+	all, err := modules(l.Dir)
+	if err != nil {
+		return err
+	}
+	best := Module{}
+	seen := 0
+	for _, m := range all {
+		if !m.isCPU() {
+			continue
+		}
+		seen++
+		h, err := dynlib.OpenModule(m.Path)
+		if err != nil {
+			slog.Warn("a compute module does not load and is left out", "module", filepath.Base(m.Path), "error", err)
+			continue
+		}
+		m.Score = 1 // a module that rates nothing runs anywhere
+		if p, err := dynlib.Symbol(h, "ggml_backend_score"); err == nil {
+			r, _, _ := purego.SyscallN(p)
+			m.Score = int(int32(r))
+		}
+		slog.Debug("CPU variant", "module", m.Name, "score", m.Score)
+		if m.Score > best.Score {
+			best = m
+		}
+		if err := dynlib.CloseModule(h); err != nil {
+			slog.Debug("close a CPU variant", "module", m.Name, "error", err)
+		}
+	}
+	if best.Score == 0 {
+		if seen > 0 {
+			return fmt.Errorf("none of the %d CPU modules in %s runs on this processor; build one with `go tool mage build`", seen, l.Dir)
+		}
+		return fmt.Errorf("%w: no CPU module (%s) is in %s; unpack the whole archive and keep its files together", ErrMissing, dynlib.Name("ggml-cpu-*"), l.Dir)
+	}
+	if err := l.register(best); err != nil {
+		return err
+	}
+	l.CPU = best
+	return l.bindCPU()
+}
+
+// register loads one module by its absolute path. ggml_backend_load looks nowhere else.
+func (l *Library) register(m Module) error {
+	capture := l.captureErrors()
+	reg := l.LoadModule(m.Path)
+	said := capture()
+	if reg == 0 {
+		return fmt.Errorf("the compute module %s does not load: %s", filepath.Base(m.Path), reason(said, "it gave no backend"))
+	}
+	return nil
+}
+
+// LoadAccelerators registers every module beside the executable that is not the CPU's. One that fails is named in the
+// returned list and left out.
+func (l *Library) LoadAccelerators() []error {
+	all, err := modules(l.Dir)
+	if err != nil {
+		return []error{err}
+	}
+	var failed []error
+	for _, m := range all {
+		if m.isCPU() {
+			continue
+		}
+		if err := l.register(m); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return failed
+}
+
+// bindCPU finds the CPU's device and the calls that only its module has.
+func (l *Library) bindCPU() error {
+	l.cpuDevice = l.DevByType(DeviceCPU)
+	if l.cpuDevice == 0 {
+		return fmt.Errorf("the compute module %s has no CPU device", filepath.Base(l.CPU.Path))
+	}
+	reg := l.DevRegistry(l.cpuDevice)
+	for name, f := range map[string]any{
+		"ggml_backend_set_n_threads":      &l.setThreads,
+		"ggml_threadpool_new":             &l.poolNew,
+		"ggml_threadpool_free":            &l.poolFree,
+		"ggml_backend_cpu_set_threadpool": &l.poolSet,
+	} {
+		p := l.ProcAddress(reg, name)
+		if p == 0 {
+			return fmt.Errorf("the compute module %s lacks %s: it is of another llama.cpp release", filepath.Base(l.CPU.Path), name)
+		}
+		purego.RegisterFunc(f, p)
+	}
+	return nil
+}
+
+// Listed is a device as ggml describes it.
+type Listed struct {
+	Name, Description string
+	Type              int32
+	Free, Total       int64 // bytes; 0: not reported
+	Handle            uintptr
+}
+
+// Devices lists what ggml has registered, except devices whose name is in hidden.
+func (l *Library) Devices(hidden ...string) []Listed {
+	var list []Listed
+next:
+	for i := range l.DevCount() {
+		h := l.DevGet(i)
+		d := Listed{Name: l.DevName(h), Description: l.DevDescription(h), Type: l.DevType(h), Handle: h}
+		for _, name := range hidden {
+			if d.Name == name {
+				continue next
+			}
+		}
+		var free, total uintptr
+		l.DevMemory(h, &free, &total)
+		d.Free, d.Total = int64(free), int64(total)
+		list = append(list, d)
+	}
+	return list
+}

@@ -1,0 +1,7 @@
+package dynlib
+
+import "testing"
+
+func systemLibrary(*testing.T) (path, processID string) {
+	return "/usr/lib/libSystem.B.dylib", "getpid"
+}
