@@ -1,0 +1,105 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/bmoe/bmoe/core/model"
+)
+
+// Reserve is what one place holds for a run besides weights.
+type Reserve struct {
+	Context int64 `json:"context"` // the KV cache and what else grows with the context
+	Compute int64 `json:"compute"` // buffers of the widest graph
+}
+
+// Projection is what the placed model was projected to reserve at a graph Width tokens wide and at half of that. The two
+// give what a token of width costs, so that any width between can be priced.
+type Projection struct {
+	Width   int                    `json:"width"` // 0: nobody projected
+	At      Reserve                `json:"at"`    // on the host
+	Half    Reserve                `json:"half"`  // 0: the slope is not known
+	Devices map[string]DeviceWidth `json:"devices"`
+}
+
+// DeviceWidth is the compute buffers of a device that would run a prefill, at the two widths. Both are 0 for one that
+// layers are never placed on.
+type DeviceWidth struct {
+	At   int64 `json:"at"`
+	Half int64 `json:"half"`
+}
+
+// sloped says whether the price of a token of width is known.
+func (p Projection) sloped() bool { return p.Width > 1 && p.Half.Compute > 0 }
+
+// atWidth is the line through the two points.
+func atWidth(at, half int64, full, width int) int64 {
+	if width == full || half <= 0 {
+		return at
+	}
+	perToken := float64(at-half) / float64(full-full/2)
+	return max(0, at-int64(perToken*float64(full-width)))
+}
+
+// cacheElement is the bytes of an element of the KV cache by its type. (Blocks of 32 with their scales.)
+var cacheElement = map[string]float64{
+	"f32": 4, "f16": 2, "bf16": 2, "q8_0": 34. / 32, "q5_1": 24. / 32, "q5_0": 22. / 32,
+	"q4_1": 20. / 32, "q4_0": 18. / 32, "iq4_nl": 18. / 32,
+}
+
+// keyTensors and valueTensors are the projections whose output is cached for every token of the context. A fused one and a
+// latent one, from which both are made, are counted whole.
+var (
+	keyTensors   = []string{".attn_k.weight", ".attn_kv_a_mqa.weight", ".attn_qkv.weight"}
+	valueTensors = []string{".attn_v.weight"}
+)
+
+// derivedReserve stands in for a projection nobody made: the KV cache from the shapes of the attention, and for compute
+// buffers a number of rows of activations per token (policy) and one row of logits. Both are meant to be too high.
+func derivedReserve(m *model.Profile, context, width int, typeK, typeV string, p Policy) Reserve {
+	var keys, values int64
+	for _, t := range m.Tensors {
+		if t.Layer < 0 {
+			continue
+		}
+		if hasSuffix(t.Name, keyTensors) {
+			keys += t.Dims[1]
+		}
+		if hasSuffix(t.Name, valueTensors) {
+			values += t.Dims[1]
+		}
+	}
+	kv := float64(context) * (float64(keys)*cacheElement[typeK] + float64(values)*cacheElement[typeV])
+	return Reserve{Context: int64(kv), Compute: derivedCompute(m, width, p) + 4*int64(m.Vocab)}
+}
+
+// derivedCompute is the activations of a graph.
+func derivedCompute(m *model.Profile, width int, p Policy) int64 {
+	return 4 * int64(p.ActivationRows) * int64(m.Embedding) * int64(width)
+}
+
+func hasSuffix(name string, suffixes []string) bool {
+	for _, s := range suffixes {
+		if strings.HasSuffix(name, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// reserve is what the host holds besides weights, at a width, and whether that was projected.
+func (s *state) reserve(width int) (r Reserve, projected bool) {
+	p := s.Placement.Projection
+	if p.Width == 0 {
+		return derivedReserve(s.Model, s.context, width, s.set.String("cache-type-k"), s.set.String("cache-type-v"), s.policy), false
+	}
+	return Reserve{p.At.Context, atWidth(p.At.Compute, p.Half.Compute, p.Width, width)}, true
+}
+
+// deviceCompute is what a device that runs a prefill holds for buffers, at a width.
+func (s *state) deviceCompute(name string, width int) int64 {
+	d, ok := s.Placement.Projection.Devices[name]
+	if !ok {
+		return derivedCompute(s.Model, width, s.policy)
+	}
+	return atWidth(d.At, d.Half, s.Placement.Projection.Width, width)
+}
