@@ -103,7 +103,11 @@ func OpenHeader(path string) (*File, error) {
 			return nil, err
 		}
 	}
-	if want, ok := f.Meta.Uint("split.tensors.count"); !ok || want != uint64(len(f.Tensors)) {
+	want, ok := f.Meta.Uint("split.tensors.count")
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%s: the first of %d shards does not say how many tensors they have", path, count)
+	case want != uint64(len(f.Tensors)):
 		return nil, fmt.Errorf("%s: the model should have %d tensors, but its %d shards have %d: they are not of one set", path, want, count, len(f.Tensors))
 	}
 	return f, nil

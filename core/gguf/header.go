@@ -186,25 +186,15 @@ func (c *cursor) tensor() (Tensor, error) {
 		if err != nil {
 			return t, err
 		}
-		if d > math.MaxInt64 {
-			return t, fmt.Errorf("%q has a dimension of %d", t.Name, d)
-		}
-		t.Dims[i] = int64(d)
+		t.Dims[i] = int64(d) // Size refuses what became negative
 	}
 	code, err := c.uint32()
 	if err != nil {
 		return t, err
 	}
 	t.Type = Type(code)
-	if !t.Type.Known() {
-		return t, fmt.Errorf("%q has the unknown or removed tensor type %d", t.Name, code)
-	}
-	if block, _ := t.Type.Block(); t.Dims[0]%block != 0 {
-		return t, fmt.Errorf("%q has rows of %d elements, which %s cannot hold: they come in blocks of %d", t.Name, t.Dims[0], t.Type, block)
-	}
-	var fits bool
-	if t.Size, fits = size(t.Type, t.Dims); !fits {
-		return t, fmt.Errorf("%q has dimensions %v, more than a file can hold", t.Name, t.Dims)
+	if t.Size, err = t.Type.Size(t.Dims); err != nil {
+		return t, fmt.Errorf("%q: %w", t.Name, err)
 	}
 	offset, err := c.uint64()
 	if err != nil {
@@ -215,23 +205,6 @@ func (c *cursor) tensor() (Tensor, error) {
 	}
 	t.Offset = int64(offset)
 	return t, nil
-}
-
-// size is the bytes of a tensor, and whether they and its elements can be counted in an int64.
-func size(t Type, dims [4]int64) (int64, bool) {
-	elements := uint64(1)
-	fits := true
-	for _, d := range dims {
-		if d == 0 {
-			return 0, true
-		}
-		hi, lo := bits.Mul64(elements, uint64(d))
-		fits = fits && hi == 0 && lo <= math.MaxInt64
-		elements = lo
-	}
-	block, bytes := t.Block()
-	hi, lo := bits.Mul64(elements/uint64(block), uint64(bytes))
-	return int64(lo), fits && hi == 0 && lo <= math.MaxInt64
 }
 
 // alignment is what the data section and every tensor in it begin at a multiple of.

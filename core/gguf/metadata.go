@@ -62,6 +62,9 @@ func (m Metadata) Len(key string) (int64, bool) {
 	return v.n, ok
 }
 
+// Array reports whether the value is an array.
+func (m Metadata) Array(key string) bool { return m.values[key].array }
+
 // Int is an integer that fits int64.
 func (m Metadata) Int(key string) (int64, bool) {
 	v, ok := m.scalar(key)

@@ -1,6 +1,9 @@
 package gguf
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+)
 
 // Type is the format of a tensor's elements, numbered as enum ggml_type.
 type Type uint32
@@ -109,6 +112,36 @@ func (t Type) Bytes(n int64) int64 {
 		return 0
 	}
 	return n / elements * bytes
+}
+
+// maxTensor bounds a tensor's bytes, and with them its elements (at least a bit each), far above any file.
+const maxTensor = 1 << 56
+
+// Size is the bytes of a contiguous tensor of the given dimensions (elements, fastest first). An error says why there can
+// be no such tensor: the type is unknown, a row is no whole number of blocks, or it is larger than any file.
+func (t Type) Size(dims [4]int64) (int64, error) {
+	block, bytes := t.Block()
+	if block == 0 {
+		return 0, fmt.Errorf("unknown or removed tensor type %d", uint32(t))
+	}
+	if dims[0]%block != 0 {
+		return 0, fmt.Errorf("rows of %d elements, but %s holds them in blocks of %d", dims[0], t, block)
+	}
+	total := uint64(bytes)
+	for i, d := range dims {
+		if d < 0 {
+			return 0, fmt.Errorf("a dimension of %d", d)
+		}
+		if i == 0 {
+			d /= block
+		}
+		hi, lo := bits.Mul64(total, uint64(d))
+		if hi != 0 || lo > maxTensor {
+			return 0, fmt.Errorf("dimensions %v, more than a file can hold", dims)
+		}
+		total = lo
+	}
+	return int64(total), nil
 }
 
 // String is ggml's own name of the type.

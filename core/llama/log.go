@@ -3,6 +3,8 @@ package llama
 import (
 	"context"
 	"log/slog"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -22,6 +24,7 @@ var native struct {
 	line    strings.Builder
 	level   uintptr
 	capture *[]string // where errors go instead of to the person, while a call that reports them is under way
+	buffers *int64    // where the sizes of compute buffers are added up, while a context is made
 	once    sync.Once
 	hook    uintptr
 }
@@ -52,6 +55,9 @@ func onLog(level uintptr, text string) {
 	native.line.Reset()
 	if line == "" || strings.Trim(line, ".") == "" {
 		return
+	}
+	if native.buffers != nil {
+		*native.buffers += computeBuffer(line)
 	}
 	switch {
 	case native.level >= logError && native.capture != nil:
@@ -102,4 +108,34 @@ func reason(lines []string, fallback string) string {
 		return fallback
 	}
 	return best
+}
+
+var computeLine = regexp.MustCompile(`compute buffer size =\s+([0-9.]+) MiB`)
+
+// computeBuffer is the bytes of the compute buffer that a log line tells of, or 0. No call tells them: llama_context's
+// sched_reserve prints "<backend> compute buffer size = <n> MiB".
+func computeBuffer(line string) int64 {
+	m := computeLine.FindStringSubmatch(line)
+	if m == nil {
+		return 0
+	}
+	mib, err := strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		return 0
+	}
+	return int64(mib * (1 << 20))
+}
+
+// countBuffers adds up compute buffers until the returned function is called, which gives their bytes.
+func (l *Library) countBuffers() func() int64 {
+	var n int64
+	native.Lock()
+	native.buffers = &n
+	native.Unlock()
+	return func() int64 {
+		native.Lock()
+		defer native.Unlock()
+		native.buffers = nil
+		return n
+	}
 }

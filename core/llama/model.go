@@ -164,6 +164,8 @@ type Context struct {
 	handle uintptr
 	abort  []byte
 	tokens []int32
+
+	ComputeBytes int64 // of the compute buffers it reserved; memory only once a graph touches it
 }
 
 // ContextOptions is what a context is asked beyond llama.cpp's defaults.
@@ -192,13 +194,13 @@ func (m *Model) NewContext(o ContextOptions, pool *Threadpool) (*Context, error)
 	p.FlashAttn = o.FlashAttn
 	p.NoPerf = true
 	p.OpOffload = o.OpOffload
-	capture := l.captureErrors()
+	capture, count := l.captureErrors(), l.countBuffers()
 	h := l.ContextInit(m.handle, p)
-	said := capture()
+	said, compute := capture(), count()
 	if h == 0 {
 		return nil, fmt.Errorf("llama.cpp can't make a context of %d tokens: %s", o.Length, reason(said, "it gave no reason"))
 	}
-	c := &Context{lib: l, model: m, handle: h, abort: make([]byte, 2)}
+	c := &Context{lib: l, model: m, handle: h, abort: make([]byte, 2), ComputeBytes: compute}
 	if pool != nil {
 		l.AttachThreadpool(h, pool.handle, pool.handle)
 	}

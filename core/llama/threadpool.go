@@ -36,3 +36,13 @@ func (l *Library) NewCPUBackend(pool *Threadpool) uintptr {
 
 // SetThreads sets how many threads of its pool a CPU backend uses.
 func (l *Library) SetThreads(backend uintptr, n int) { l.setThreads(backend, int32(n)) }
+
+// NewGraph is an empty graph with room for that many nodes, filled by writing its node list. The first result frees it
+// (FreeGraph). Source: ggml_new_graph_custom in a context that allocates no tensor data.
+func (l *Library) NewGraph(nodes int) (uintptr, *Graph) {
+	ctx := l.Init(initParams{Size: uintptr(nodes)*512 + 1<<16, NoAlloc: true})
+	return ctx, (*Graph)(Pointer(l.calls.NewGraph(ctx, uintptr(nodes), false)))
+}
+
+// FreeGraph gives back what NewGraph took.
+func (l *Library) FreeGraph(ctx uintptr) { l.GGMLFree(ctx) }

@@ -113,16 +113,17 @@ func (f *File) compare(d *File) error {
 	if err := f.Advise(Random); err != nil {
 		return err
 	}
+	const unit = 2 << 20 // a cache drops a large page only whole
 	align := int64(d.align)
 	for _, block := range []int64{0, f.size / 2 / align, (f.size - 1) / align} {
 		off := block * align
-		dropped := f.handle.drop(off, align) == nil && !f.handle.cached(off)
+		dropped := f.handle.drop(off&^(unit-1), unit) == nil && f.absent(off, align)
 		clear(past)
 		n, err := d.ReadAt(past, off)
 		if err != nil && err != io.EOF {
 			return fmt.Errorf("direct reads fail: %w", err)
 		}
-		if dropped && f.handle.cached(off) {
+		if dropped && !f.absent(off, align) {
 			return errors.New("the file system answers direct reads from its cache")
 		}
 		m, err := f.ReadAt(through, off)
@@ -134,6 +135,12 @@ func (f *File) compare(d *File) error {
 		}
 	}
 	return f.Advise(Normal)
+}
+
+// absent reports whether nothing of a range is in the cache. Where the system cannot tell it says no.
+func (f *File) absent(off, n int64) bool {
+	in, err := f.handle.cached(off, n)
+	return err == nil && in == 0
 }
 
 // Direct reports whether reads go past the file cache.
@@ -246,6 +253,21 @@ func DropRange(path string, off, n int64) error {
 		return &os.PathError{Op: "drop from the file cache", Path: path, Err: err}
 	}
 	return nil
+}
+
+// Cached is how many bytes of a file are in the system's file cache, in whole pages. Its error is errors.ErrUnsupported
+// where the system does not tell.
+func Cached(path string) (int64, error) {
+	f, err := Open(path, false)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }()
+	n, err := f.handle.cached(0, f.size)
+	if err != nil {
+		return 0, &os.PathError{Op: "count the cached bytes of", Path: path, Err: err}
+	}
+	return n, nil
 }
 
 // FreeSpace is how many bytes this user may still write under dir.

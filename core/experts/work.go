@@ -1,0 +1,101 @@
+package experts
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/bmoe/bmoe/core/llama"
+	"github.com/bmoe/bmoe/platform/pages"
+)
+
+// work is what the computing goroutine builds nodes out of. All that C reads lies in memory outside the Go heap, taken
+// once; a graph call allocates nothing.
+type work struct {
+	region  *pages.Region
+	tensors []llama.Tensor // nodes, views and ids of one batch
+	used    int
+	ids     []int32 // expert numbers of the batch's nodes
+	idsUsed int
+
+	graph *llama.Graph // its node list has room for maxNodes
+	nodes []*llama.Tensor
+	n     int
+	ctx   uintptr
+
+	scratch *pages.Region // gathered rows and results of wide nodes
+	mem     []byte
+	memUsed int
+
+	items  []item
+	batch  []int32 // items of the batch under way, as its nodes are ordered
+	counts []int32 // rows per expert of a wide graph
+	starts []int32 // where each expert's rows begin in rows
+	rows   []int32
+	order  []int32 // experts in use, most rows first
+	ahead  []ahead
+}
+
+// maxNodes is how many matmuls one batch holds.
+const maxNodes = 256
+
+// init takes the memory. Each node needs the node itself, a view of the weights, ids and a view of the input.
+func (w *work) init(s *Store) error {
+	size := unsafe.Sizeof(llama.Tensor{}) * maxNodes * 4
+	r, err := pages.Alloc(int(size) + idBytes)
+	if err != nil {
+		return fmt.Errorf("take memory for compute nodes: %w", err)
+	}
+	w.region = r
+	mem := unsafe.Pointer(unsafe.SliceData(r.Bytes()))
+	w.tensors = unsafe.Slice((*llama.Tensor)(mem), maxNodes*4)
+	w.ids = unsafe.Slice((*int32)(unsafe.Add(mem, size)), idBytes/4)
+	w.ctx, w.graph = s.lib.NewGraph(maxNodes)
+	w.nodes = unsafe.Slice((**llama.Tensor)(w.graph.Node), maxNodes)
+	return nil
+}
+
+// idBytes holds the ids of a batch of narrow nodes, two to a node.
+const idBytes = 2 * maxNodes * 4
+
+func (w *work) free() error {
+	var errs []error
+	for _, r := range []*pages.Region{w.region, w.scratch} {
+		if r != nil {
+			errs = append(errs, r.Free())
+		}
+	}
+	w.region, w.scratch = nil, nil
+	return errors.Join(errs...)
+}
+
+func (w *work) reset() { w.used, w.idsUsed, w.n, w.memUsed = 0, 0, 0, 0 }
+
+func (w *work) tensor(from *llama.Tensor) *llama.Tensor {
+	t := &w.tensors[w.used]
+	w.used++
+	*t = *from
+	return t
+}
+
+func (w *work) add(t *llama.Tensor) {
+	w.nodes[w.n] = t
+	w.n++
+}
+
+// run computes the batch on the host's backend.
+func (s *Store) run(threads int) bool {
+	w := &s.work
+	if w.n == 0 {
+		return true
+	}
+	if s.threads != threads {
+		s.lib.SetThreads(s.backend, threads)
+		s.threads = threads
+	}
+	w.graph.Nodes = int32(w.n)
+	r, _, _ := purego.SyscallN(s.lib.GraphComputePtr, s.backend, uintptr(unsafe.Pointer(w.graph)))
+	return int32(r) == llama.StatusSuccess
+}

@@ -1,0 +1,96 @@
+package process_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmoe/bmoe/platform/pages"
+	"github.com/bmoe/bmoe/platform/process"
+)
+
+// printEnv makes the test binary print which file it runs from.
+const printEnv = "BMOE_TEST_PROCESS_PRINT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(printEnv) != "" {
+		path, err := process.Executable()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Print(path)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestExecutableIsTheFileBehindALink(t *testing.T) {
+	self, err := process.Executable()
+	require.NoError(t, err)
+	assert.True(t, filepath.IsAbs(self))
+	info, err := os.Stat(self)
+	require.NoError(t, err)
+	assert.True(t, info.Mode().IsRegular())
+
+	link := filepath.Join(t.TempDir(), "linked"+filepath.Ext(self))
+	require.NoError(t, os.Symlink(self, link))
+	child := exec.Command(link)
+	child.Env = append(os.Environ(), printEnv+"=1")
+	out, err := child.Output()
+	require.NoError(t, err)
+	assert.Equal(t, self, string(out))
+}
+
+// Every figure is Unknown or follows what the process does. These tests do not run side by side: they watch one process.
+func TestUsageFollowsMemory(t *testing.T) {
+	const size = 64 << 20
+	const slack = 8 << 20 // the kernel counts per thread and adds up now and then; the test's own heap moves too
+	before, err := process.Read()
+	require.NoError(t, err)
+	r, err := pages.Alloc(size)
+	require.NoError(t, err)
+	for i := 0; i < size; i += pages.Size() {
+		r.Bytes()[i] = 1
+	}
+	held, err := process.Read()
+	require.NoError(t, err)
+	require.NoError(t, r.Free())
+	after, err := process.Read()
+	require.NoError(t, err)
+
+	for name, figure := range map[string]func(process.Usage) int64{
+		"anonymous": func(u process.Usage) int64 { return u.Anonymous },
+		"resident":  func(u process.Usage) int64 { return u.Resident },
+	} {
+		if figure(before) == process.Unknown {
+			continue
+		}
+		assert.InDelta(t, size, figure(held)-figure(before), slack, name)
+		assert.InDelta(t, -size, figure(after)-figure(held), slack, name)
+	}
+	if held.PeakResident != process.Unknown {
+		assert.GreaterOrEqual(t, held.PeakResident+slack, held.Resident)
+		assert.GreaterOrEqual(t, after.PeakResident+slack, held.Resident)
+	}
+}
+
+func TestUsageFollowsLocks(t *testing.T) {
+	const size = 32 << 10
+	before, err := process.Read()
+	require.NoError(t, err)
+	r, err := pages.Alloc(size)
+	require.NoError(t, err)
+	require.NoError(t, r.Lock(0, size))
+	held, err := process.Read()
+	require.NoError(t, err)
+	require.NoError(t, r.Free())
+	if before.Locked != process.Unknown {
+		assert.EqualValues(t, size, held.Locked-before.Locked)
+	}
+}
