@@ -39,7 +39,7 @@ func Args(s *Set) []string {
 func (s *Set) printed(p *Param) bool {
 	value := s.values[p.Name]
 	switch {
-	case p.Scope == Action, !s.has(p.Needs) && (p.Kind != Bool || s.Bool(p.Name)):
+	case p.Scope == Action, !s.has(p.Needs) && (p.Kind != Bool || s.Bool(p.Name) || value.source == FromDefault):
 		return false
 	case value.source != FromDefault:
 		return true

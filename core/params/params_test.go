@@ -220,7 +220,7 @@ func TestDuration(t *testing.T) {
 func TestLine(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "bmoe-cli -m a.gguf --cache-type-k f16 --cache-type-v f16 --flash-attn auto"+
-		" -n 256 --no-ignore-eos --temp 0 --top-k 40 --top-p 0.95 --min-p 0.05 --no-moe-stream", Line("bmoe-cli", parse(t, nil, "-m", "a.gguf")))
+		" -n 256 --no-ignore-eos --temp 0 --top-k 40 --top-p 0.95 --min-p 0.05 --no-moe-stream --n-gpu-layers 0", Line("bmoe-cli", parse(t, nil, "-m", "a.gguf")))
 	line := Line("bmoe-cli", parse(t, nil, "-m", "it's a.gguf", "-p", "two\nlines", "--moe-stream", "--no-overlap"))
 	assert.Contains(t, line, `-m 'it'\''s a.gguf'`)
 	assert.Contains(t, line, "-p 'two\nlines'")

@@ -193,7 +193,7 @@ func (a *allocation) spend() {
 	a.settleLock()
 	a.add(Row{Name: RowCache, Bytes: a.cache, Exempt: a.cacheExempt(), From: "what is left", Kind: Chosen,
 		ByHand: s.byHand("cache-mb"), Asked: a.lock == lockAsked && a.cache > 0})
-	order := []string{RowContext, RowCompute, RowDevice, RowSlots, RowDense, RowCache}
+	order := []string{RowProgram, RowContext, RowCompute, RowDevice, RowSlots, RowDense, RowCache}
 	slices.SortStableFunc(a.ledger.Rows, func(x, y Row) int { return slices.Index(order, x.Name) - slices.Index(order, y.Name) })
 }
 

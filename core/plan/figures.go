@@ -81,7 +81,7 @@ func (s *state) shareFigures() {
 	f := &s.plan.Figures
 	f.Experts, f.Dense, f.Placed = s.share.experts, s.share.dense(), s.share.placed
 	f.Cycle, f.Slice, f.Swept = s.share.cycle, s.share.slice, s.share.swept()
-	f.Need = s.share.experts + s.share.dense() + f.Context + f.Compute
+	f.Need = s.share.experts + s.share.dense() + s.fixed()
 	f.NeedAir = f.Need + int64(s.policy.FitsAir*float64(f.Need))
 }
 

@@ -61,6 +61,7 @@ func (l Ledger) Row(name string) Row {
 
 // The rows of a ledger.
 const (
+	RowProgram = "program"
 	RowContext = "context"
 	RowCompute = "compute buffers"
 	RowDevice  = "prefill device"
@@ -76,14 +77,15 @@ func ledgerAndPrefill(s *state) {
 		s.holdOnly()
 		return
 	}
-	s.allocation = allocate(s, nil)
+	s.armByHand()
+	s.allocation = allocate(s, s.prefill)
 	if s.declines() {
 		return // the next stage says so
 	}
+	s.sayDense()
 	s.armPrefill()
 	s.plan.Ledger = s.allocation.ledger
 	s.plan.Lanes, s.plan.Candidates = s.allocation.lanes, s.allocation.candidates
-	s.sayDense()
 	s.sayLedger()
 }
 
@@ -109,6 +111,7 @@ func (a *allocation) open() {
 	if s.Placement.Projection.Width == 0 {
 		origin = "derived from the model's shape, meant to be too high"
 	}
+	a.add(Row{Name: RowProgram, Bytes: s.policy.Program, From: "the program itself and its libraries (policy)", Kind: Fixed})
 	a.add(Row{Name: RowContext, Bytes: f.Context, From: origin, Kind: Fixed})
 	a.add(Row{Name: RowCompute, Bytes: f.Compute, From: origin, Kind: Fixed})
 }

@@ -98,8 +98,8 @@ func (s *state) noPlacement() {
 		s.note("placement", "-", Measured, "this build carries no backend for an accelerator: 0 linked, 0 found beside it",
 			"This build cannot use any device: it has 0 modules for one")
 	default:
-		s.note("placement", "-", Measured, "no accelerator here: "+count(linked)+" backends linked and "+count(loaded)+
-			" loaded found none", "No device to help was found on this machine by "+count(linked+loaded)+" modules")
+		s.note("placement", "-", Measured, "no accelerator here: "+count(linked)+" backends in the build and "+count(loaded)+
+			" beside it found none", "No device to help was found on this machine by "+count(linked+loaded)+" modules")
 	}
 }
 

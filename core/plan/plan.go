@@ -105,6 +105,18 @@ func newState(in Input) *state {
 	return s
 }
 
+// Context is the length of the context, in tokens, that a value of the parameter stands for with a model that was made for
+// so many.
+func Context(value int64, own int, p Policy) int {
+	switch value {
+	case params.Auto:
+		return min(p.ContextDefault, own)
+	case 0:
+		return own
+	}
+	return int(value)
+}
+
 // width is the routing width a person set, or 0 for the model's own.
 func (s *state) width() int {
 	if n := s.set.Int("n-expert-used"); n != params.Auto {
@@ -124,18 +136,10 @@ func (s *state) memoryLimit() int64 {
 // chooseContext is the first decision, since everything else is priced at it. It is never read from the model's training
 // length unless a person asks: the buffers grow with it.
 func (s *state) chooseContext() int {
-	own := s.Model.Context
-	switch n := s.set.Int("ctx-size"); {
-	case n == 0 && own > 0:
-		s.decide("ctx-size", text(own), FromPolicy, "", "")
-		return own
-	case n > 0:
-		s.decide("ctx-size", text(int(n)), FromPolicy, "", "")
-		return int(n)
-	}
-	n := s.policy.ContextDefault
-	if own > 0 {
-		n = min(n, own)
+	n := Context(s.set.Int("ctx-size"), s.Model.Context, s.policy)
+	if s.byHand("ctx-size") {
+		s.decide("ctx-size", s.set.Text("ctx-size"), Operator, "", "")
+		return n
 	}
 	s.decide("ctx-size", text(n), FromPolicy,
 		"nobody asked for a length: the default of "+count(s.policy.ContextDefault)+" tokens (policy), or the model's own where that is less",

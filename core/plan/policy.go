@@ -19,6 +19,7 @@ type Policy struct {
 	ContextDefault  int     `json:"context_default"`  // tokens, where nobody asked
 	ActivationRows  int     `json:"activation_rows"`  // 32-bit rows of the model's width that a token of a graph takes, where it was not projected
 	DeviceWidth     int     `json:"device_width"`     // tokens of the wide measurement that a prefill device is chosen by
+	Program         int64   `json:"program"`          // bytes of the program itself and its libraries
 	CrossingsPlaced int     `json:"crossings_placed"` // graph crossings per layer when its halves are on different sides
 }
 
@@ -27,7 +28,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		MarginCompresses: 0.10, MarginSwaps: 0.04, MarginKills: 0.20, MarginUnknown: 0.15, MarginLeast: 256 << 20,
 		FitsAir: 1.0, DeviceWin: 0.10, ErrorBound: 5e-4, ComputeShare: 0.10, WidthLeast: 512, LockMargin: 0.05,
-		LaneTolerance: 0.05, SpreadQuoted: 1.25, ContextDefault: 4096, ActivationRows: 32, DeviceWidth: 128,
-		CrossingsPlaced: 2,
+		LaneTolerance: 0.05, SpreadQuoted: 1.25, ContextDefault: 4096, ActivationRows: 24, DeviceWidth: 128,
+		Program: 150 << 20, CrossingsPlaced: 2,
 	}
 }

@@ -139,6 +139,10 @@ func (s *state) sayPrediction() {
 	if p.Bound > 0 {
 		bound = "left mapped with nothing resident it would be " + took(p.Bound)
 	}
+	brief := "About " + pace(1/p.PerToken)
+	if p.PerToken > 1.02*p.Fastest {
+		brief += ", and no more than " + pace(1/p.Fastest)
+	}
 	s.note("prediction", took(p.PerToken), Derived, because(how, "no token is faster than "+took(p.Fastest), bound),
-		"About "+pace(1/p.PerToken)+", and no more than "+pace(1/p.Fastest))
+		brief)
 }

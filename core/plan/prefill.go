@@ -43,7 +43,7 @@ func (a *allocation) charge(d arming) {
 // host's answer there, win by the margin, and fit the ledger without taking from decode what decode had.
 func (s *state) armPrefill() {
 	if s.byHand("prefill-device") {
-		s.armByHand()
+		s.decide("prefill-device", s.set.Text("prefill-device"), Operator, "", "")
 	} else {
 		s.armFastest()
 	}
@@ -233,11 +233,10 @@ func prefillSlotsBrief(d arming) string {
 	return d.name + " computes one layer of experts while the next is read, " + size(d.slotBytes()) + " together"
 }
 
-// armByHand charges a device that a person named, or none, and leaves everything else about it alone.
+// armByHand arms the device that a person named, whether or not it fits.
 func (s *state) armByHand() {
 	name := s.set.String("prefill-device")
 	if name == "" {
-		s.decide("prefill-device", "", Operator, "", "")
 		return
 	}
 	device, _ := s.machine.Device(name)
@@ -245,8 +244,6 @@ func (s *state) armByHand() {
 	d := s.armingOf(device, int(s.set.Int("prefill-slots")))
 	d.byHand, d.inTurn = true, s.set.Bool("prefill-slots-on-demand") && d.pooled
 	s.prefill = &d
-	s.allocation = allocate(s, &d)
-	s.decide("prefill-device", name, Operator, "", "")
 }
 
 // sayExtraOffload says which device, if any, computes streamed experts. It is about them only, never about what a placement

@@ -17,8 +17,8 @@ func regime(s *state) {
 	s.shareFigures()
 	s.plan.Regime = s.classify()
 	f := &s.plan.Figures
-	account := size(f.Experts) + " of experts, " + size(f.Dense) + " of dense weights, " + size(f.Context) + " of context and " +
-		size(f.Compute) + " of buffers are " + size(f.Need) + ", of " + size(f.Usable) + " that may be held"
+	account := size(f.Experts) + " of experts, " + size(f.Dense) + " of dense weights, " + size(f.Context) + " of context, " +
+		size(f.Compute) + " of buffers and " + size(s.policy.Program) + " of program are " + size(f.Need) + ", of " + size(f.Usable) + " that may be held"
 	switch s.plan.Regime {
 	case UnknownRegime:
 		s.note("regime", string(UnknownRegime), Unprobed, s.budget.why+": what is streamed does not rest on it",
@@ -34,9 +34,14 @@ func regime(s *state) {
 	}
 }
 
+// fixed is what is held whatever is chosen about weights.
+func (s *state) fixed() int64 {
+	return s.policy.Program + s.plan.Figures.Context + s.plan.Figures.Compute
+}
+
 func (s *state) classify() Regime {
 	f := &s.plan.Figures
-	switch fixed := f.Context + f.Compute; {
+	switch fixed := s.fixed(); {
 	case !s.budget.known:
 		return UnknownRegime
 	case f.Need <= s.budget.usable:

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"strings"
-
 	"github.com/bmoe/bmoe/core/model"
 )
 
@@ -46,44 +44,28 @@ var cacheElement = map[string]float64{
 	"q4_1": 20. / 32, "q4_0": 18. / 32, "iq4_nl": 18. / 32,
 }
 
-// keyTensors and valueTensors are the projections whose output is cached for every token of the context. A fused one and a
-// latent one, from which both are made, are counted whole.
-var (
-	keyTensors   = []string{".attn_k.weight", ".attn_kv_a_mqa.weight", ".attn_qkv.weight"}
-	valueTensors = []string{".attn_v.weight"}
-)
-
-// derivedReserve stands in for a projection nobody made: the KV cache from the shapes of the attention, and for compute
-// buffers a number of rows of activations per token (policy) and one row of logits. Both are meant to be too high.
+// derivedReserve stands in for a projection nobody made, from the model's shape, and is meant to be too high: the keys and
+// values of the context (where the tensors do not tell, a row of the model's width of each in every layer), and the buffers
+// of a graph.
 func derivedReserve(m *model.Profile, context, width int, typeK, typeV string, p Policy) Reserve {
-	var keys, values int64
-	for _, t := range m.Tensors {
-		if t.Layer < 0 {
-			continue
-		}
-		if hasSuffix(t.Name, keyTensors) {
-			keys += t.Dims[1]
-		}
-		if hasSuffix(t.Name, valueTensors) {
-			values += t.Dims[1]
-		}
+	k, v := cacheElement[typeK], cacheElement[typeV]
+	kv := m.KVBytes(context, k, v)
+	if kv == 0 {
+		kv = int64(float64(m.Layers) * float64(m.Embedding) * (k + v) * float64(context))
 	}
-	kv := float64(context) * (float64(keys)*cacheElement[typeK] + float64(values)*cacheElement[typeV])
-	return Reserve{Context: int64(kv), Compute: derivedCompute(m, width, p) + 4*int64(m.Vocab)}
+	return Reserve{Context: kv, Compute: derivedCompute(m, context, width, p) + 4*int64(m.Vocab)}
 }
 
-// derivedCompute is the activations of a graph.
-func derivedCompute(m *model.Profile, width int, p Policy) int64 {
-	return 4 * int64(p.ActivationRows) * int64(m.Embedding) * int64(width)
-}
-
-func hasSuffix(name string, suffixes []string) bool {
-	for _, s := range suffixes {
-		if strings.HasSuffix(name, s) {
-			return true
-		}
+// derivedCompute is the activations of a graph: for a token, a number of 32-bit rows of the model's width (policy), the rows
+// of the experts it is routed to, and its row of the attention mask in two types.
+func derivedCompute(m *model.Profile, context, width int, p Policy) int64 {
+	embedding, routed := int64(m.Embedding), int64(m.ExpertUsed)
+	var hidden int64 // rows of an expert's hidden layer
+	for t := range m.Experts() {
+		hidden = max(hidden, t.Dims[1])
 	}
-	return false
+	perToken := 4*(int64(p.ActivationRows)*embedding+routed*(2*embedding+3*hidden)) + 6*int64(context)
+	return perToken * int64(width)
 }
 
 // reserve is what the host holds besides weights, at a width, and whether that was projected.
@@ -99,7 +81,7 @@ func (s *state) reserve(width int) (r Reserve, projected bool) {
 func (s *state) deviceCompute(name string, width int) int64 {
 	d, ok := s.Placement.Projection.Devices[name]
 	if !ok {
-		return derivedCompute(s.Model, width, s.policy)
+		return derivedCompute(s.Model, s.context, width, s.policy)
 	}
 	return atWidth(d.At, d.Half, s.Placement.Projection.Width, width)
 }

@@ -36,18 +36,17 @@ func (s *state) curve() reads {
 			found.best = max(found.best, p.Rate)
 		}
 	}
-	least, pin := found.best*(1-s.policy.LaneTolerance), 0
-	if s.byHand("io-threads") {
-		pin = int(s.set.Int("io-threads"))
-	}
-	for _, p := range points {
-		switch {
-		case p.Size != nearest:
-		case pin > 0 && p.Lanes > pin && found.lanes > 0, p.Lanes <= found.lanes:
-		case pin > 0 || p.Rate >= least:
-			found.lanes, found.rate, found.spread = p.Lanes, p.Rate, p.Spread
+	at := slices.Clone(points)
+	at = slices.DeleteFunc(at, func(r machine.Rate) bool { return r.Size != nearest })
+	slices.SortFunc(at, func(a, b machine.Rate) int { return cmp.Compare(b.Lanes, a.Lanes) }) // most lanes first
+	chosen := at[slices.IndexFunc(at, func(r machine.Rate) bool { return r.Rate >= found.best*(1-s.policy.LaneTolerance) })]
+	if s.byHand("io-threads") { // the point that is nearest from below, or else the one with fewest lanes
+		chosen = at[len(at)-1]
+		if i := slices.IndexFunc(at, func(r machine.Rate) bool { return int64(r.Lanes) <= s.set.Int("io-threads") }); i >= 0 {
+			chosen = at[i]
 		}
 	}
+	found.lanes, found.rate, found.spread = chosen.Lanes, chosen.Rate, chosen.Spread
 	return found
 }
 

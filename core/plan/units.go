@@ -17,8 +17,9 @@ func scaled(v float64) string {
 	for _, u := range []struct {
 		name  string
 		bytes float64
-	}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-		if v < u.bytes*0.9995 && u.name != "KiB" {
+		from  float64 // so many of them
+	}{{"TiB", 1 << 40, 10}, {"GiB", 1 << 30, 0.9995}, {"MiB", 1 << 20, 0.9995}, {"KiB", 1 << 10, 0}} {
+		if v < u.bytes*u.from && u.name != "KiB" {
 			continue
 		}
 		n := v / u.bytes

@@ -9,7 +9,7 @@ func widestGraph(s *state) {
 	case s.byHand("ubatch"):
 		width = min(int(s.set.Int("ubatch")), s.context)
 		s.decide("ubatch", text(width), Operator, "", "")
-	case !s.budget.known || !s.Placement.Projection.sloped():
+	case !s.budget.known || s.Placement.Projection.Width > 0 && !s.Placement.Projection.sloped():
 		missing := "what a token of width takes was not projected"
 		if !s.budget.known {
 			missing = "what may be held was not measured"
@@ -33,10 +33,14 @@ func (s *state) narrowed(full int) int {
 	s.plan.Figures.BuffersFull = s.poolBuffers(full)
 	s.plan.Figures.BuffersHeld = s.poolBuffers(width)
 	s.plan.Figures.BuffersSaved = s.poolBuffers(full) - s.poolBuffers(width)
+	estimated := ""
+	if s.Placement.Projection.Width == 0 {
+		estimated = "estimated from the model's shape, as nothing was projected"
+	}
 	account := "buffers of a graph " + count(full) + " tokens wide take " + size(s.poolBuffers(full)) + " of this pool, and " +
 		percent(s.policy.ComputeShare) + " (policy) of " + size(s.budget.usable) + " is " + size(allowed)
 	if width == full {
-		s.decide("ubatch", text(width), Derived, account+": the default, the context, stays",
+		s.decide("ubatch", text(width), Derived, because(account+": the default, the context, stays", estimated),
 			"The prompt is read up to "+count(width)+" tokens at a time, its buffers taking "+size(s.poolBuffers(width)))
 		return width
 	}
@@ -45,7 +49,7 @@ func (s *state) narrowed(full int) int {
 		least = "no graph is made narrower than " + count(s.policy.WidthLeast) + " (policy)"
 	}
 	s.decide("ubatch", text(width), FromPolicy,
-		because(account, "halved to "+count(width)+" they take "+size(s.poolBuffers(width)), least),
+		because(account, "halved to "+count(width)+" they take "+size(s.poolBuffers(width)), least, estimated),
 		count(width)+" tokens per pass; "+count(full)+" would take "+size(s.plan.Figures.BuffersSaved)+" more memory")
 	return width
 }
