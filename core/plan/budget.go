@@ -111,6 +111,8 @@ func storesOf(m machine.Memory, p Policy) stores {
 	}
 }
 
-// wired says whether a total exists that a device which wires its buffers would take from. A total of 0 is a machine where
-// nothing can be locked, so there is nothing to outbid.
-func (s stores) wired() bool { return s.totalKnown && s.total > 0 }
+// wired says whether a total exists that a device which wires its buffers would take from. Where it holds neither the dense
+// set nor a token cycle, nothing of this run is locked, so there is nothing to outbid.
+func (s *state) wired() bool {
+	return s.exempt.totalKnown && s.exempt.total >= min(s.share.dense(), ceilMiB(s.share.cycle))
+}

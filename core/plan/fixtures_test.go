@@ -45,7 +45,7 @@ var qwenQ4 = func() shape {
 }()
 
 // big is a model of 91 GB at 2 bits with a dense set of 6.7 GB.
-var big = shape{name: "235B 2-bit", layers: 33, experts: 384, used: 8, embedding: 6144, hidden: 1024, kv: 1024, vocab: 152064,
+var big = shape{name: "235B 2-bit", layers: 33, experts: 384, used: 8, embedding: 6144, hidden: 1280, kv: 1024, vocab: 152064,
 	context: 131072, gateUp: gguf.IQ2_XS, down: gguf.IQ2_XS, downOdd: gguf.Q2_K, dense: gguf.Q4_K, filler: 44000}
 
 // small is an 8B-class model: 5 GiB of experts beside a small dense set.

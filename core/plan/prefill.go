@@ -26,7 +26,7 @@ func (a *allocation) charge(d arming) {
 		return
 	}
 	exempt := func(bytes int64) int64 {
-		if d.wires && a.state.exempt.wired() {
+		if d.wires && a.state.wired() {
 			return bytes
 		}
 		return 0
@@ -171,13 +171,13 @@ func (s *state) fitsOwn(device machine.Device, d arming) string {
 func (s *state) fitsBeside(with allocation, d arming) string {
 	holds := "with " + slotsOf(d.slots) + " it holds " + size(d.stays) + " for the session and " + size(d.slotBytes()) + " for experts"
 	free := max(0, with.left)
-	if s.exempt.wired() && d.wires {
+	if s.wired() && d.wires {
 		free = max(0, min(free, with.exemptLeft))
 	}
 	switch without := &s.allocation; {
 	case without.denseHeld && !with.denseHeld:
 		return holds + ", and the dense set of " + size(s.share.dense()) + " would lose its place"
-	case s.exempt.wired() && d.wires && with.exemptLeft < 0:
+	case s.wired() && d.wires && with.exemptLeft < 0:
 		return holds + ", more than what may be held exempt from reclaim beside the rest"
 	case with.cache < with.floor():
 		return holds + ", and the cache would fall under one token cycle of " + size(s.share.cycle)
