@@ -45,6 +45,8 @@ func wideRefusal(d machine.Device, p Policy) string {
 	switch {
 	case machine.IsNo(d.Usable):
 		return "it is unusable" + from(d.Usable.From())
+	case !d.Usable.Known():
+		return "nobody tried whether it can be used at all" + from(d.Usable.From())
 	case !machine.IsYes(d.RunsExperts):
 		return "it was not shown to run every expert type of this model" + from(d.RunsExperts.From())
 	case !d.WideRate.Known():

@@ -123,6 +123,7 @@ func (s *state) decline() {
 	s.plan.Outcome = Declined
 	s.note("declined", size(s.share.cycle), Derived, "less than a token cycle of "+size(s.share.cycle)+" is left for a cache, "+why+": the file stays mapped and nothing is held",
 		"Nothing is streamed: one token needs "+size(s.share.cycle)+" and there is less")
-	s.decide("moe-stream", "off", Derived, "declined, see above", "The model is left to the system's own cache")
+	s.retract("moe-stream")
+	s.decide("moe-stream", "off", Derived, "declined: no room for a token cycle of "+size(s.share.cycle), "The model is left to the system's own cache")
 	s.holdOnly()
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/bmoe/bmoe/core/params"
@@ -49,6 +50,11 @@ func (s *state) pinned(knob, reason string) Decision {
 		value = "none"
 	}
 	return Decision{knob, value, Operator, reason, "As you set it"}
+}
+
+// retract takes a decision back that a later stage found out of reach.
+func (s *state) retract(knob string) {
+	s.plan.Decisions = slices.DeleteFunc(s.plan.Decisions, func(d Decision) bool { return d.Knob == knob })
 }
 
 // keep reports a parameter that keeps its default because the fact behind it is missing.

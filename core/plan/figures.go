@@ -6,6 +6,7 @@ type Figures struct {
 	Budget       int64 `json:"budget"` // what may be held
 	Margin       int64 `json:"margin"` // left free of it
 	Usable       int64 `json:"usable"` // what the plan spends
+	Limit        int64 `json:"limit"`  // what a person allowed; 0: no limit
 	Squeezable   int64 `json:"squeezable"`
 	ExemptUsable int64 `json:"exempt_usable"`
 	LockUsable   int64 `json:"lock_usable"`
@@ -20,10 +21,17 @@ type Figures struct {
 	Width          int   `json:"width"` // tokens of the widest graph
 	Context        int64 `json:"context"`
 	Compute        int64 `json:"compute"`
+	Fixed          int64 `json:"fixed,omitempty"` // context, buffers and program, where they alone are too much
 	BuffersAllowed int64 `json:"buffers_allowed"`
 	BuffersFull    int64 `json:"buffers_full"`
 	BuffersHeld    int64 `json:"buffers_held"`
 	BuffersSaved   int64 `json:"buffers_saved"`
+
+	WholeExperts int64 `json:"whole_experts"` // the model's, before any placement
+	WholeDense   int64 `json:"whole_dense"`
+	WholeNeed    int64 `json:"whole_need"`
+	Given        int64 `json:"given"`       // projected onto devices
+	HostLayers   int   `json:"host_layers"` // whose experts are the host's
 
 	Need    int64 `json:"need"`     // to hold all of the host's share
 	NeedAir int64 `json:"need_air"` // and with the air asked for
@@ -67,7 +75,7 @@ type DeviceFigures struct {
 
 func (s *state) firstFigures() Figures {
 	f := Figures{
-		Budget: s.budget.reading, Margin: s.budget.margin, Usable: s.budget.usable,
+		Budget: s.budget.reading, Margin: s.budget.margin, Usable: s.budget.usable, Limit: s.budget.limit,
 		ExemptUsable: s.exempt.total, LockUsable: s.exempt.lock,
 	}
 	if estimable(s.machine.Memory) {
@@ -79,6 +87,7 @@ func (s *state) firstFigures() Figures {
 // shareFigures follow the host's share, which the placement changes.
 func (s *state) shareFigures() {
 	f := &s.plan.Figures
+	f.HostLayers, f.Given = s.share.layers, s.givenBytes()
 	f.Experts, f.Dense, f.Placed = s.share.experts, s.share.dense(), s.share.placed
 	f.Cycle, f.Slice, f.Swept = s.share.cycle, s.share.slice, s.share.swept()
 	f.Need = s.share.experts + s.share.dense() + s.fixed()

@@ -73,6 +73,8 @@ func (s *state) refusal() string {
 			return "device " + given.Name + " is not one this machine lists"
 		case machine.IsNo(d.Usable):
 			return "device " + d.Name + " is unusable" + from(d.Usable.From())
+		case !d.Usable.Known():
+			return "nobody tried whether device " + d.Name + " can be used at all" + from(d.Usable.From())
 		case machine.IsYes(d.SharesHost):
 			return "device " + d.Name + " draws on the host's memory" + from(d.SharesHost.From())
 		case !d.SharesHost.Known():

@@ -177,6 +177,8 @@ func (s *state) fitsBeside(with allocation, d arming) string {
 	switch without := &s.allocation; {
 	case without.denseHeld && !with.denseHeld:
 		return holds + ", and the dense set of " + size(s.share.dense()) + " would lose its place"
+	case with.left < 0:
+		return holds + ", more than what may be held beside the rest"
 	case s.wired() && d.wires && with.exemptLeft < 0:
 		return holds + ", more than what may be held exempt from reclaim beside the rest"
 	case with.cache < with.floor():

@@ -66,7 +66,7 @@ func (s *state) driveRate() price {
 func (s *state) deviceLane(d machine.Device, bytes float64) []term {
 	wrong, compared := d.ReadError.Get()
 	switch {
-	case machine.IsNo(d.Usable):
+	case !machine.IsYes(d.Usable):
 		return []term{{missing: "a device that survives being used"}}
 	case !compared:
 		return []term{{missing: "its answer compared with the host's"}}

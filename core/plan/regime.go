@@ -17,6 +17,7 @@ func regime(s *state) {
 	s.shareFigures()
 	s.plan.Regime = s.classify()
 	f := &s.plan.Figures
+	f.WholeExperts, f.WholeDense, f.WholeNeed = f.Experts, f.Dense, f.Need
 	account := size(f.Experts) + " of experts, " + size(f.Dense) + " of dense weights, " + size(f.Context) + " of context, " +
 		size(f.Compute) + " of buffers and " + size(s.policy.Program) + " of program are " + size(f.Need) + ", of " + size(f.Usable) + " that may be held"
 	switch s.plan.Regime {
@@ -29,6 +30,12 @@ func regime(s *state) {
 		s.note("regime", string(ExpertsStream), Derived, account,
 			"The model needs "+size(f.Need)+" and there is "+size(f.Usable)+": its experts are larger than memory, the rest is not")
 	case DenseOversized:
+		if fixed := s.fixed(); fixed > f.Usable {
+			f.Fixed = fixed
+			s.note("overcommitted", size(fixed), Derived, "context, buffers and program alone are "+size(fixed)+", more than the "+size(f.Usable)+
+				" that may be held: a shorter context ("+flag("ctx-size")+") would hold less",
+				"Even the room for prompt and answer, "+size(fixed)+", is more than the "+size(f.Usable)+" there is")
+		}
 		s.note("regime", string(DenseOversized), Derived, account,
 			"Even the "+size(f.Dense)+" that every token needs do not fit in "+size(f.Usable)+" of memory")
 	}

@@ -71,8 +71,8 @@ func (s *state) sayLanes() {
 		s.keep("io-threads", "no curve to choose from: the default stays", s.set.Text("io-threads")+" reads at a time, as the drive was not measured")
 		return
 	}
-	s.decide("io-threads", count(c.lanes), Measured, "reads of "+size(c.size)+" (slices are "+size(s.share.slice)+") reach "+speed(c.rate)+" with "+count(c.lanes)+
-		" lanes, within "+percent(s.policy.LaneTolerance)+" (policy) of the best, "+speed(c.best)+"; the most lanes inside that wait least",
+	s.decide("io-threads", count(c.lanes), Measured, "reads of "+size(c.size)+" (slices are "+size(s.share.slice)+") reach "+speed(c.rate)+" with "+counted(c.lanes, "lane")+
+		", within "+percent(s.policy.LaneTolerance)+" (policy) of the best, "+speed(c.best)+"; the most lanes inside that wait least",
 		count(c.lanes)+" reads at a time, at which the drive gives "+speed(c.rate))
 	s.note("storage-rate", speed(c.rate), Measured, speed(c.rate)+" for slices of "+size(s.share.slice)+from(s.machine.Storage.From), "The drive reads experts at "+speed(c.rate))
 	if c.spread > s.policy.SpreadQuoted {

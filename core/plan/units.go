@@ -23,8 +23,11 @@ func scaled(v float64) string {
 			continue
 		}
 		n := v / u.bytes
-		if v == 0 {
+		switch {
+		case v == 0:
 			return "0 MiB"
+		case v < 1<<10:
+			return fmt.Sprintf("%.0f B", v)
 		}
 		if n >= 99.95 || u.name == "MiB" && n >= 9.995 {
 			return fmt.Sprintf("%.0f %s", n, u.name)
@@ -63,6 +66,14 @@ func times(ratio float64) string { return fmt.Sprintf("%.2gx", ratio) }
 
 // count writes a number of things.
 func count(n int) string { return strconv.Itoa(n) }
+
+// counted is a number of things with their name: "1 lane", "4 lanes".
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return count(n) + " " + thing + "s"
+}
 
 // text is a number as a parameter's value.
 func text(n int) string { return strconv.Itoa(n) }
