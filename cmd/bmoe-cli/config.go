@@ -173,7 +173,7 @@ func notes(set *params.Set, m *model.Profile) []string {
 		list = append(list, fmt.Sprintf("the context is longer than the %d tokens the model was made for", m.Context))
 	}
 	if n := set.Int("n-expert-used"); n != params.Auto && n != int64(m.ExpertUsed) {
-		list = append(list, fmt.Sprintf("%d experts were used of %d in the model's own routing: the answer is not the model's own", n, m.ExpertUsed))
+		list = append(list, fmt.Sprintf("a token used %d experts where the model routes to %d: the answer is not the model's own", n, m.ExpertUsed))
 	}
 	return list
 }

@@ -215,6 +215,9 @@ func (p *program) answer(ctx context.Context, set *params.Set) (err error) {
 	if p.screen && !text.endsLine() {
 		p.say("")
 	}
+	if errors.Is(err, engine.ErrInput) {
+		return err // nothing was computed
+	}
 	report(p.err, s.Report(), result.Stop, notes(set, m))
 	if err != nil {
 		return err

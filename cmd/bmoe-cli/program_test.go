@@ -278,6 +278,11 @@ func TestExitCodes(t *testing.T) {
 	assert.True(t, s.closed)
 
 	s = newStage(t)
+	s.words, s.genErr = nil, fmt.Errorf("the prompt is too long: %w", engine.ErrInput)
+	assert.Equal(t, exitInput, s.play("-m moe.gguf -p Hi"))
+	assert.NotContains(t, s.err.String(), "decode", "nothing to report")
+
+	s = newStage(t)
 	s.program.out = broken{}
 	assert.Equal(t, exitFailed, s.play("-m moe.gguf -p Hi"))
 	assert.Contains(t, s.err.String(), "write to standard output: no room")

@@ -89,10 +89,8 @@ func (p *planner) cache() {
 	if !p.mapped() {
 		left -= p.model.DenseBytes()
 	}
-	left = min(max(left, 0), p.model.ExpertBytes()) &^ (params.MiB - 1)
-	if left < p.model.ExpertBytes() && left > p.model.ExpertBytes()-params.MiB {
-		left = p.model.ExpertBytes() // all of them, to the byte
-	}
+	whole := (p.model.ExpertBytes() + params.MiB - 1) &^ (params.MiB - 1)
+	left = min(max(left, 0), whole) &^ (params.MiB - 1)
 	account := fmt.Sprintf("%s less %s of context, buffers and program and %s of dense weights leaves %s; a token routes to %s",
 		bytes(p.usable), bytes(p.fixed()), bytes(p.model.DenseBytes()), bytes(left), bytes(cycle))
 	if p.pinned("cache-mb") && p.set.Int("cache-mb") > 0 && p.set.Int("cache-mb") < cycle {
@@ -119,8 +117,8 @@ func (p *planner) cache() {
 			fmt.Sprintf("experts are not kept: %s are left and one token needs %s", bytes(left), bytes(cycle)),
 			"a cache below the token cycle evicts what the same token still needs and hits nothing, so it is off and experts stream through; "+account)
 	default:
-		p.choose("cache-mb", fmt.Sprintf("%dB", left), Derived,
-			fmt.Sprintf("%s keep %.0f%% of the experts; one token needs %s", bytes(left), 100*float64(left)/float64(p.model.ExpertBytes()), bytes(cycle)),
+		p.choose("cache-mb", fmt.Sprint(left/params.MiB), Derived,
+			fmt.Sprintf("%s keep %.0f%% of the experts; one token needs %s", bytes(left), 100*float64(left)/float64(whole), bytes(cycle)),
 			account)
 	}
 }
