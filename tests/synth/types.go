@@ -88,7 +88,14 @@ func (t Type) randomize(dst []byte, s *stream, deviation float64) {
 // scaleHalf writes the scale as the half at the start of the block.
 func scaleHalf(d float64) func([]byte) {
 	h := half(float32(d))
-	return func(block []byte) { binary.LittleEndian.PutUint16(block, h) }
+	return func(block []byte) { putSigned(block, h) }
+}
+
+// putSigned writes a half with the sign that the random bytes at its place have. The range of most types is lopsided
+// (Q4_0: -8 to 7 steps); with one sign throughout, all weights would have a common mean, and a wide matrix would blow up
+// what its input has in common.
+func putSigned(dst []byte, h uint16) {
+	binary.LittleEndian.PutUint16(dst, h|binary.LittleEndian.Uint16(dst)&0x8000)
 }
 
 // scaleK writes Q4_K's and Q5_K's scales; centre is the middle of the range of q.
@@ -111,7 +118,7 @@ func scaleQ6K(d float64) func([]byte) {
 	return func(block []byte) {
 		binary.LittleEndian.PutUint64(block[192:], 0x2020202020202020)
 		binary.LittleEndian.PutUint64(block[200:], 0x2020202020202020)
-		binary.LittleEndian.PutUint16(block[208:], h)
+		putSigned(block[208:], h)
 	}
 }
 
