@@ -33,7 +33,7 @@ func (h handle) advise(a Advice) error {
 	return err
 }
 
-func (h handle) drop(off, n int64) error { return errUnsupported }
+func (h handle) drop(off, n int64, flush bool) error { return errUnsupported }
 
 func (h handle) cached(off, n int64) (int64, error) { return 0, errUnsupported }
 

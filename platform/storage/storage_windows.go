@@ -67,7 +67,7 @@ func (h handle) close() error { return windows.CloseHandle(windows.Handle(h)) }
 // advise does nothing: Windows takes this advice only when a file is opened, and reads of any pattern are right without it.
 func (h handle) advise(Advice) error { return nil }
 
-func (h handle) drop(off, n int64) error { return errUnsupported }
+func (h handle) drop(off, n int64, flush bool) error { return errUnsupported }
 
 func (h handle) cached(off, n int64) (int64, error) { return 0, errUnsupported }
 
