@@ -9,7 +9,8 @@ type Module struct {
 }
 
 // Base is what every module and the binary rest on: libllama, libggml and libggml-base, with no processor's kernels inside.
-var Base = Module{Name: "base", Target: "llama", Options: []string{"-DGGML_CPU=OFF"}}
+// The pin is a release, and libllama says so when asked for its version.
+var Base = Module{Name: "base", Target: "llama", Options: []string{"-DGGML_CPU=OFF", "-DLLAMA_BUILD_IS_DEV=OFF"}}
 
 // BaseLibraries are the libraries that Base makes, each after what it needs itself.
 var BaseLibraries = []string{"ggml-base", "ggml", "llama"}

@@ -30,7 +30,7 @@ func (r Repo) lines(ctx context.Context, args ...string) ([]string, error) {
 	cmd := r.command(ctx, nil, args...)
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	err := cmd.Run()
-	return strings.Fields(out.String()), explain(err, args)
+	return strings.FieldsFunc(out.String(), func(r rune) bool { return r == '\n' }), explain(err, args)
 }
 
 func (r Repo) command(ctx context.Context, env []string, args ...string) *exec.Cmd {

@@ -16,9 +16,6 @@ import (
 // binding is the package that opens libllama. A test that has it inside runs native code, or may.
 const binding = "github.com/bmoe/bmoe/core/llama"
 
-// besides are packages whose tests have no native code inside and run programs that do.
-const besides = "github.com/bmoe/bmoe/cmd/"
-
 // Suites are the packages that have tests, split by how these are run.
 type Suites struct {
 	Go     []string // Go alone: run with the race detector
@@ -42,7 +39,7 @@ func split(lines []string) Suites {
 		pkg, isTest := strings.CutSuffix(name, ".test")
 		switch {
 		case !isTest:
-		case slices.ContainsFunc(strings.Split(deps, ","), isBinding), strings.HasPrefix(pkg, besides):
+		case slices.ContainsFunc(strings.Split(deps, ","), isBinding):
 			s.Native = append(s.Native, pkg)
 		default:
 			s.Go = append(s.Go, pkg)

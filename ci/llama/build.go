@@ -174,7 +174,7 @@ func follow(ctx context.Context, env []string, log string, bar *console.Bar, pro
 var headers = []string{"include/*.h", "ggml/include/*.h", "ggml/src/ggml-backend-impl.h", "ggml/src/ggml-impl.h"}
 
 // collect copies what a module's build made into the folder to: bin/ for what belongs beside the binary and, with the base,
-// include/ for the headers it was built from and llama.cpp's licence.
+// include/ for the headers it was built from and licenses/ for llama.cpp's.
 func collect(source, build, to string, m backends.Module) error {
 	bin := filepath.Join(to, "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
@@ -211,7 +211,11 @@ func collect(source, build, to string, m backends.Module) error {
 			}
 		}
 	}
-	return copyFile(filepath.Join(source, "LICENSE"), filepath.Join(to, "LICENSE.llama.cpp"))
+	licenses := filepath.Join(to, "licenses", "llama.cpp")
+	if err := os.MkdirAll(licenses, 0o755); err != nil {
+		return err
+	}
+	return copyFile(filepath.Join(source, "LICENSE"), filepath.Join(licenses, "LICENSE"))
 }
 
 // LibraryName is the file that a shared library of llama.cpp is in.
@@ -243,7 +247,7 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// Install puts the built folders' files under dest (bin/ and include/), replacing each file that differs in one step, so that
+// Install puts the built folders' files under dest (bin/, include/ and licenses/), replacing each file that differs in one step, so that
 // programs which have it open keep what they opened. Other files there, such as a module someone built, stay.
 func Install(folders []string, dest string) error {
 	for _, folder := range folders {
