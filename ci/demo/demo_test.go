@@ -1,11 +1,8 @@
 package demo
 
 import (
-	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -55,27 +52,6 @@ func TestConfineSaysWhyItCannot(t *testing.T) {
 
 	_, err = confine(tree(t, map[string]string{"cgroup.subtree_control": "cpu pids\n"}), 1<<30)
 	require.ErrorContains(t, err, "memory controller")
-}
-
-func TestACommandEntersTheGroupBeforeItRuns(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS != "linux" {
-		return // control groups are Linux's
-	}
-	g := &group{path: t.TempDir()}
-	procs := filepath.Join(g.path, "cgroup.procs")
-	var out bytes.Buffer
-	cmd := g.command(t.Context(), "sh", "-c", `cat "$1"; echo " $$ $2"`, "name", procs, "two words")
-	cmd.Stdout = &out
-	require.NoError(t, cmd.Run())
-	var written, pid int
-	var rest string
-	_, err := fmt.Sscan(out.String(), &written, &pid, &rest)
-	require.NoError(t, err)
-	assert.Equal(t, pid, written, "the program itself is in the group")
-	assert.Equal(t, "two", rest)
-
-	require.Error(t, (&group{path: filepath.Join(g.path, "absent")}).command(t.Context(), "true").Run(), "outside the group it does not run")
 }
 
 func TestPrepareChecksSizesAndRoom(t *testing.T) {
