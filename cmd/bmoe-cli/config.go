@@ -98,6 +98,7 @@ func configure(set *params.Set, m *model.Profile) engine.Config {
 		TypeV:        set.String("cache-type-v"),
 		FlashAttn:    set.String("flash-attn"),
 		ExpertsUsed:  chosen("n-expert-used"),
+		MemoryLimit:  max(set.Int("memory"), 0),
 	}
 	if !set.Bool("moe-stream") || m.ExpertCount == 0 {
 		return c
@@ -111,7 +112,6 @@ func configure(set *params.Set, m *model.Profile) engine.Config {
 	c.Overlap = set.Bool("overlap")
 	c.Direct = set.Bool("odirect")
 	c.Dense = set.String("dense-weights")
-	c.MemoryLimit = max(set.Int("memory"), 0)
 	return c
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -19,6 +20,9 @@ import (
 	"github.com/bmoe/bmoe/core/probe"
 )
 
+// patience is how long an interrupted run may take to end by itself.
+const patience = 900 * time.Millisecond
+
 func main() {
 	cobra.MousetrapHelpText = "" // on Windows it would make a double click wait
 	ctx, cancel := context.WithCancel(context.Background())
@@ -27,7 +31,10 @@ func main() {
 	go func() {
 		<-signals
 		cancel()
-		<-signals
+		select {
+		case <-signals:
+		case <-time.After(patience): // something is under way that can't be ended, such as a write that nobody reads
+		}
 		os.Exit(exitInterrupted)
 	}()
 	p := &program{
@@ -38,6 +45,7 @@ func main() {
 		screen:  term.IsTerminal(int(os.Stdout.Fd())),
 		bars:    term.IsTerminal(int(os.Stderr.Fd())),
 		log:     slog.SetDefault,
+		exit:    os.Exit,
 		profile: model.Read,
 		machine: probe.Machine,
 		open: func(ctx context.Context, c engine.Config) (session, error) {

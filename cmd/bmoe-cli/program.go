@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -40,6 +41,7 @@ type program struct {
 	screen   bool // out is a terminal
 	bars     bool // err is a terminal
 	log      func(*slog.Logger)
+	exit     func(code int) // at once, whatever is under way
 	profile  func(path string) (*model.Profile, error)
 	machine  func() (machine.Profile, error)
 	open     func(context.Context, engine.Config) (session, error)
@@ -137,6 +139,15 @@ func (p *program) run(ctx context.Context, set *params.Set) error {
 	return p.answer(ctx, set)
 }
 
+// step is what a run is at, for the log. It may be told from any goroutine.
+type step struct{ last atomic.Value }
+
+func (s *step) is(name string) {
+	if s.last.Swap(name) != name {
+		slog.Debug("the run goes on", "step", name)
+	}
+}
+
 // level is what to log.
 func level(set *params.Set) slog.Level {
 	if set.Bool("verbose") {
@@ -194,7 +205,16 @@ func (p *program) answer(ctx context.Context, set *params.Set) (err error) {
 	slog.Debug("the run again", "line", params.Line("bmoe-cli", set))
 
 	bar := newBar(p.err, p.bars)
-	config.Progress = bar.step
+	var now step
+	config.Progress = func(name string, fraction float64) {
+		now.is(name)
+		bar.step(name, fraction)
+	}
+	config.Fatal = func(said string) {
+		bar.close()
+		p.fail(errors.Join(fmt.Errorf("%s: llama.cpp can't go on with it: %s; is the file damaged, or made for another release?", config.Model, said), table.close()))
+		p.exit(exitFailed)
+	}
 	s, err := p.open(ctx, config)
 	bar.close()
 	if err != nil {
@@ -205,6 +225,7 @@ func (p *program) answer(ctx context.Context, set *params.Set) (err error) {
 		return err
 	}
 
+	now.is("prefill")
 	text := p.printer(set.Bool("progress"))
 	result, err := s.Generate(ctx, request(set, prompt), func(t engine.Token) error {
 		if err := text.token(t); err != nil {

@@ -35,6 +35,7 @@ type stage struct {
 	closed   bool
 
 	words    []string // that the engine answers with
+	opening  func(engine.Config)
 	openErr  error
 	genErr   error  // after the words
 	stop     func() // after the first word: an interrupt
@@ -67,6 +68,9 @@ func newStage(t *testing.T) *stage {
 		open: func(ctx context.Context, c engine.Config) (session, error) {
 			s.config = c
 			c.Progress("load", 0.5)
+			if s.opening != nil {
+				s.opening(c)
+			}
 			if s.openErr != nil {
 				return nil, s.openErr
 			}
@@ -181,7 +185,7 @@ func TestConfig(t *testing.T) {
 	s := newStage(t)
 	s.env["BMOE_THREADS"], s.env["BMOE_UBATCH"] = "3", "33"
 	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --ubatch 64 -ctk q8_0 -ctv q4_0 -fa on --n-expert-used 1 --moe-stream --cache-mb 1.5G --memory 3G"))
-	s.config.Progress = nil
+	s.config.Progress, s.config.Fatal = nil, nil
 	assert.Equal(t, engine.Config{
 		Model: "moe.gguf", Context: 4096, Ubatch: 64, Threads: 3, TypeK: "q8_0", TypeV: "q4_0", FlashAttn: "on", ExpertsUsed: 1,
 		Stream: true, CacheBytes: 3 << 29, Lanes: 4, Overlap: true, Direct: true, Dense: "anon", MemoryLimit: 3 << 30,
@@ -190,7 +194,7 @@ func TestConfig(t *testing.T) {
 
 	s = newStage(t)
 	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi -c 0"))
-	s.config.Progress = nil
+	s.config.Progress, s.config.Fatal = nil, nil
 	assert.Equal(t, engine.Config{Model: "moe.gguf", Context: 8192, TypeK: "f16", TypeV: "f16", FlashAttn: "auto"}, s.config,
 		"a plain run has no streaming knob")
 
@@ -286,6 +290,21 @@ func TestExitCodes(t *testing.T) {
 	s.program.out = broken{}
 	assert.Equal(t, exitFailed, s.play("-m moe.gguf -p Hi"))
 	assert.Contains(t, s.err.String(), "write to standard output: no room")
+}
+
+// What llama.cpp says before it ends the process is one line, and nothing of the run is left behind.
+func TestFatal(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "run.csv")
+	s := newStage(t)
+	code := -1
+	s.exit = func(c int) { code = c }
+	s.opening = func(c engine.Config) { c.Fatal("ggml.c:1: the check x == y failed") }
+	s.openErr = errors.New("the process would be gone")
+	s.play("-m moe.gguf -p Hi --csv " + path)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, s.err.String(), "\nbmoe-cli: moe.gguf: llama.cpp can't go on with it: ggml.c:1: the check x == y failed; ")
+	assert.NoFileExists(t, path)
 }
 
 type broken struct{}
