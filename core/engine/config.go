@@ -31,6 +31,10 @@ type Config struct {
 
 	// Progress, when set, is told how far a long step is. It may be called from any goroutine, never after Open returned.
 	Progress func(step string, fraction float64)
+	// Fatal, when set, is told what llama.cpp says when it can't go on, before it ends the process; it may end it first. A
+	// file whose metadata lies can make that happen where no check of this program's finds it. Of several sessions in one
+	// process the last one's counts.
+	Fatal func(said string)
 }
 
 // Sampling says how the next token is chosen. The zero value is greedy.

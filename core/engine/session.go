@@ -114,6 +114,11 @@ func open(ctx context.Context, cfg Config) (_ *Session, err error) {
 	if s.lib, err = Libraries(); err != nil {
 		return nil, err
 	}
+	if cfg.Fatal != nil {
+		if err := s.lib.OnFatal(cfg.Fatal); err != nil {
+			return nil, err
+		}
+	}
 	typeK, typeV, flash, err := s.kvTypes()
 	if err != nil {
 		return nil, err

@@ -19,30 +19,50 @@ type item struct {
 	done   bool
 }
 
-// compute runs the nodes of one graph, all MUL_MAT_ID over this store's tensors.
+// compute runs a graph's expert matmuls in order, those of one routing together. The scheduler leaves views of their
+// results in the same graph, which need no computing.
 func (s *Store) compute(nodes []*llama.Tensor) int {
-	if s.abort.Load() {
-		return llama.StatusAborted
-	}
 	if s.err != nil || s.jobs == nil {
 		return llama.StatusFailed
 	}
-	s.gen++
-	ok := s.drain()
-	if ok {
-		if nodes[0].Src[2].Ne[1] == 1 {
-			ok = s.narrow(nodes)
-		} else {
-			ok = s.wide(nodes)
+	stage := s.work.stage[:0]
+	for _, n := range nodes {
+		if n.Op != s.lib.OpMulMatID {
+			continue
 		}
+		if len(stage) > 0 && stage[0].Src[2] != n.Src[2] {
+			if !s.route(stage) {
+				return s.failed()
+			}
+			stage = stage[:0]
+		}
+		stage = append(stage, n)
 	}
-	switch {
-	case ok:
-		return llama.StatusSuccess
-	case s.abort.Load():
+	s.work.stage = stage
+	if !s.route(stage) {
+		return s.failed()
+	}
+	return llama.StatusSuccess
+}
+
+// failed is the status of a graph that did not end: because the run was aborted, or for another reason.
+func (s *Store) failed() int {
+	if s.abort.Load() {
 		return llama.StatusAborted
 	}
 	return llama.StatusFailed
+}
+
+// route computes nodes that share their ids.
+func (s *Store) route(nodes []*llama.Tensor) bool {
+	s.gen++
+	if s.abort.Load() || !s.drain() {
+		return false
+	}
+	if nodes[0].Src[2].Ne[1] == 1 {
+		return s.narrow(nodes)
+	}
+	return s.wide(nodes)
 }
 
 // tensorOf is the index of the node's weights among the store's tensors.

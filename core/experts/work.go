@@ -29,6 +29,7 @@ type work struct {
 	mem     []byte
 	memUsed int
 
+	stage  []*llama.Tensor // the graph's nodes of one routing
 	items  []item
 	batch  []int32 // items of the batch under way, as its nodes are ordered
 	counts []int32 // rows per expert of a wide graph

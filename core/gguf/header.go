@@ -125,11 +125,11 @@ func (c *cursor) pair(meta map[string]value) error {
 		return errors.New("the key is empty")
 	}
 	if _, twice := meta[key]; twice {
-		return fmt.Errorf("key %q appears twice", key)
+		return fmt.Errorf("key %.80q appears twice", key)
 	}
 	v, err := c.value()
 	if err != nil {
-		return fmt.Errorf("value of %q: %w", key, err)
+		return fmt.Errorf("value of %.80q: %w", key, err)
 	}
 	meta[key] = v
 	return nil

@@ -27,7 +27,7 @@ func New(p Profile) (*Profile, error) {
 		p.Tensors[i].Layer, _ = block(t.Name)
 		_, p.Tensors[i].Kind = ExpertKind(t.Name)
 	}
-	for _, check := range []func() error{p.checkFigures, p.checkShards, p.checkTensors, p.checkPlaces, p.checkExperts} {
+	for _, check := range []func() error{p.checkArchitecture, p.checkFigures, p.checkShards, p.checkTensors, p.checkPlaces, p.checkExperts} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -35,9 +35,16 @@ func New(p Profile) (*Profile, error) {
 	return &p, nil
 }
 
-func (p *Profile) checkFigures() error {
+func (p *Profile) checkArchitecture() error {
 	if !architecture.MatchString(p.Architecture) {
-		return fmt.Errorf("the architecture is called %q", p.Architecture)
+		return fmt.Errorf("no architecture can be called %.40q", p.Architecture)
+	}
+	return nil
+}
+
+func (p *Profile) checkFigures() error {
+	if strings.ContainsAny(p.Name, `/\`) {
+		return fmt.Errorf("the model's name, %.40q, is a path", p.Name)
 	}
 	for _, f := range []struct {
 		what       string

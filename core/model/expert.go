@@ -31,6 +31,9 @@ const (
 // (ffn_up_shexp), which every token uses, nor the small chunk experts of one architecture (ffn_up_chexps).
 func ExpertKind(tensor string) (layer int, kind Kind) {
 	layer, rest := block(tensor)
+	if layer < 0 {
+		return -1, NotExpert
+	}
 	switch rest {
 	case "ffn_gate_exps.weight":
 		return layer, Gate

@@ -35,6 +35,9 @@ func fromGGUF(f *gguf.File) (*Profile, error) {
 	if p.Architecture, ok = f.Meta.String("general.architecture"); !ok {
 		return nil, errors.New("not a language model: its metadata names no architecture")
 	}
+	if err := p.checkArchitecture(); err != nil {
+		return nil, err // before it is part of any message
+	}
 	m := figures{f.Meta, p.Architecture, nil}
 	p.Context = m.required("context_length")
 	p.Embedding = m.required("embedding_length")
@@ -160,7 +163,7 @@ func (m *figures) acceptable(blocks, mtp, experts int, used []int) error {
 	}
 	scaling, said := m.meta.String(m.architecture + ".rope.scaling.type")
 	if said && !slices.Contains([]string{"none", "linear", "yarn", "longrope"}, scaling) {
-		return fmt.Errorf("its metadata names the unknown rope scaling %q", scaling)
+		return fmt.Errorf("its metadata names the unknown rope scaling %.40q", scaling)
 	}
 	return nil
 }

@@ -136,10 +136,12 @@ func (p *Param) within(v float64) error {
 // span says the range in words: "at least 1", "1 to 64".
 func (p *Param) span() string {
 	number := func(v float64) string {
-		switch p.Kind {
-		case Size:
+		switch {
+		case v == 0:
+			return "0"
+		case p.Kind == Size:
 			return formatSize(int64(v), 0)
-		case Duration:
+		case p.Kind == Duration:
 			return time.Duration(v * float64(time.Second)).String()
 		}
 		return strconv.FormatFloat(v, 'g', -1, 64)

@@ -3,6 +3,7 @@ package params
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -124,10 +125,19 @@ func (v *flagValue) String() string {
 	if v.param == nil { // pflag asks a zero value for its default
 		return ""
 	}
+	if v.param.Kind == Bool {
+		return strconv.FormatBool(v.set.Bool(v.param.Name))
+	}
 	return v.set.Text(v.param.Name)
 }
 
-func (v *flagValue) Type() string { return v.param.Arg }
+// Type is what pflag's own getters know a value by.
+func (v *flagValue) Type() string {
+	if v.param.Kind == Bool {
+		return "bool"
+	}
+	return v.param.Arg
+}
 
 // Explain turns an error of pflag into one line for the person who typed the flag.
 func Explain(err error) error {

@@ -133,9 +133,9 @@ var rows = []*Param{
 		Help: "Compare the prefill device with the host on the model itself before it is kept."},
 
 	{Name: "csv", Group: groupOutput, Scope: Output, Kind: Path, Arg: "FILE",
-		Help: "Write a row for each token to FILE. See CSV COLUMNS."},
+		Help: "Write a row for each token to FILE; its columns are below."},
 	{Name: "progress", Group: groupOutput, Scope: Output, Kind: Bool, Default: "off",
-		Help: "Print a line of JSON for each token, for programs, in place of the text. See PROGRESS FIELDS."},
+		Help: "Print a line of JSON for each token, for programs, in place of the text; its fields are below."},
 	{Name: "verbose", Short: "v", Group: groupOutput, Scope: Output, Kind: Bool, Default: "off",
 		Help: "The same as --log-level debug."},
 	{Name: "log-level", Group: groupOutput, Scope: Output, Kind: Enum, Arg: "LEVEL", Choices: []string{"debug", "info", "warn", "error"},

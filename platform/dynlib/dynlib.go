@@ -18,6 +18,9 @@ func Open(path string) (uintptr, error) {
 	if !filepath.IsAbs(path) {
 		return 0, fmt.Errorf("open the library %s: not an absolute path", path)
 	}
+	if err := Whole(path); err != nil {
+		return 0, err
+	}
 	h, err := open(path)
 	if err != nil {
 		return 0, fmt.Errorf("open the library %s: %w", path, err)
@@ -43,11 +46,23 @@ func OpenModule(path string) (uintptr, error) {
 	if !filepath.IsAbs(path) {
 		return 0, fmt.Errorf("open the module %s: not an absolute path", path)
 	}
+	if err := Whole(path); err != nil {
+		return 0, err
+	}
 	h, err := openModule(path)
 	if err != nil {
 		return 0, fmt.Errorf("open the module %s: %w", path, err)
 	}
 	return h, nil
+}
+
+// Whole tells whether the file at path is a library all of which is there. A system may end the process when it loads half
+// of one. Where the system itself refuses such a file, this says nothing.
+func Whole(path string) error {
+	if err := whole(path); err != nil {
+		return fmt.Errorf("the library %s is damaged: %w", path, err)
+	}
+	return nil
 }
 
 // CloseModule gives back what OpenModule took.

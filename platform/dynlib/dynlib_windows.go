@@ -31,3 +31,6 @@ func cSymbol(name string) (uintptr, error) {
 	}
 	return symbol(uintptr(h), name)
 }
+
+// whole: the loader of this system checks by itself.
+func whole(string) error { return nil }

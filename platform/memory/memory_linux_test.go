@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmoe/bmoe/platform/internal/cgroup"
+	"github.com/bmoe/bmoe/platform/pages"
 	"github.com/bmoe/bmoe/platform/storage"
 )
 
@@ -129,7 +130,6 @@ func TestMain(m *testing.M) {
 }
 
 func child() error {
-	var held [][]byte
 	commands := bufio.NewScanner(os.Stdin)
 	for commands.Scan() {
 		verb, argument, _ := strings.Cut(commands.Text(), " ")
@@ -139,11 +139,13 @@ func child() error {
 			if err != nil {
 				return err
 			}
-			b := make([]byte, n)
-			for i := 0; i < n; i += 4096 {
-				b[i] = 1
+			held, err := pages.Alloc(n) // until the process ends
+			if err != nil {
+				return err
 			}
-			held = append(held, b)
+			for i := 0; i < n; i += pages.Size() {
+				held.Bytes()[i] = 1
+			}
 		case "cache":
 			f, err := os.Open(argument)
 			if err != nil {
@@ -164,7 +166,6 @@ func child() error {
 			return err
 		}
 	}
-	_ = held
 	return commands.Err()
 }
 

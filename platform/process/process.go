@@ -22,6 +22,8 @@ type Usage struct {
 	MajorFaults  int64 // page faults that had to wait for storage
 }
 
+var unknown = Usage{Anonymous: Unknown, Locked: Unknown, Resident: Unknown, PeakResident: Unknown, StorageRead: Unknown, MajorFaults: Unknown}
+
 // Executable is the absolute path of the running program, symbolic links resolved.
 func Executable() (string, error) {
 	path, err := os.Executable()

@@ -28,7 +28,7 @@ func read() (Usage, error) {
 
 // parse takes the texts of /proc/self/status and /proc/self/io.
 func parse(status, io string) (Usage, error) {
-	u := Usage{Anonymous: Unknown, Locked: Unknown, Resident: Unknown, PeakResident: Unknown, StorageRead: Unknown, MajorFaults: Unknown}
+	u := unknown
 	for _, f := range []struct {
 		text, key string
 		unit      int64

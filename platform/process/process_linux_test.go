@@ -64,7 +64,7 @@ func TestParse(t *testing.T) {
 
 	u, err = parse("", "")
 	require.NoError(t, err)
-	assert.Equal(t, Usage{Unknown, Unknown, Unknown, Unknown, Unknown, Unknown}, u)
+	assert.Equal(t, unknown, u)
 
 	_, err = parse("VmRSS:\tlots\n", "")
 	require.ErrorContains(t, err, "VmRSS")

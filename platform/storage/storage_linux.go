@@ -45,10 +45,12 @@ func (h handle) advise(a Advice) error {
 	return unix.Fadvise(int(h), 0, 0, advice[a])
 }
 
-// drop writes back first: the kernel keeps pages that are not on storage yet.
-func (h handle) drop(off, n int64) error {
-	if err := unix.Fdatasync(int(h)); err != nil && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.EINVAL) {
-		return err
+// drop leaves pages that are not on storage yet, unless flush writes them back first: all of the file's, and waits.
+func (h handle) drop(off, n int64, flush bool) error {
+	if flush {
+		if err := unix.Fdatasync(int(h)); err != nil && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.EINVAL) {
+			return err
+		}
 	}
 	return unix.Fadvise(int(h), off, n, unix.FADV_DONTNEED)
 }

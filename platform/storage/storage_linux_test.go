@@ -3,6 +3,7 @@ package storage
 import (
 	"bytes"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -50,6 +51,25 @@ func TestDirectReadsPassTheCache(t *testing.T) {
 	assert.Equal(t, len(want), cached(t, path))
 }
 
+// Files opened at the same moment do not spoil each other's proof.
+func TestDirectReadsOfOneFileOpenedManyTimes(t *testing.T) {
+	t.Parallel()
+	path := write(t, diskDir(t), content(4<<20))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 5 {
+				f, err := Open(path, true)
+				if assert.NoError(t, err) {
+					assert.True(t, f.Direct(), f.Why())
+					assert.NoError(t, f.Close())
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestMemoryFileSystemIsReadThroughTheCache(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("/dev/shm", "storage-*")
@@ -64,6 +84,7 @@ func TestMemoryFileSystemIsReadThroughTheCache(t *testing.T) {
 func TestDirectReadsAnsweredFromTheCacheAreFoundOut(t *testing.T) {
 	t.Parallel()
 	path := write(t, diskDir(t), content(1<<20))
+	require.NoError(t, DropCache(path)) // what is not on storage yet cannot be dropped, and proves nothing
 	pretender := open(t, path, false)
 	pretender.align = 4096
 	require.NoError(t, pretender.Advise(Random))

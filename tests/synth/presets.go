@@ -60,16 +60,21 @@ func Named(name string) (Spec, error) {
 }
 
 // Sized is a model of about the given size, with 8 of 128 experts used as in many published models and their locality.
-// Its slices are as large as the size allows: 864 KiB from 5 GB up.
+// Its slices are as large as leaves it a fair number of layers: 864 KiB from 4.3 GB up, 288 KiB from 1 GB up.
+// Below 45 MB the stream is too narrow for the walk through the words: the likeliest text may repeat itself.
 func Sized(bytes int64) Spec {
-	shapes := []struct{ embed, ff, heads, kv, head int }{
-		{4096, 1536, 32, 4, 128}, {2048, 768, 16, 4, 128}, {1024, 512, 16, 4, 64}, {512, 256, 8, 2, 64}, {256, 128, 4, 2, 64}, {128, 64, 4, 2, 32},
-	}
 	var s Spec
-	for _, shape := range shapes {
+	for _, shape := range []struct{ layers, embed, ff, heads, keys, head int }{
+		{24, 4096, 1536, 32, 4, 128},
+		{12, 2048, 768, 16, 4, 128},
+		{8, 1024, 512, 16, 4, 64},
+		{6, 512, 256, 8, 2, 64},
+		{6, 256, 128, 4, 2, 64},
+		{1, 128, 64, 4, 2, 32},
+	} {
 		s = Spec{
 			Arch: Qwen3MoE, Experts: 128, Used: 8, Embed: shape.embed, FF: shape.ff,
-			Heads: shape.heads, KVHeads: shape.kv, HeadDim: shape.head,
+			Heads: shape.heads, KVHeads: shape.keys, HeadDim: shape.head,
 			Mix: []Mix{{Q4_0, Q4_0}}, Dense: Q8_0, Locality: Published, Seed: 1,
 		}
 		size := func(layers int) int64 {
@@ -77,11 +82,10 @@ func Sized(bytes int64) Spec {
 			return total(cut("", s))
 		}
 		one, two := size(1), size(2)
-		s.Layers = int(max(1, 1+(bytes-one)/(two-one)))
-		if s.Layers >= 16 {
+		s.Layers = int(min(max(1, 1+(bytes-one)/(two-one)), 500))
+		if s.Layers >= shape.layers {
 			break
 		}
 	}
-	s.Layers = min(s.Layers, 500)
 	return s
 }

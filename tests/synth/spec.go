@@ -109,7 +109,7 @@ func (s Spec) validate() error {
 		}
 	}
 	f, ok := formats[s.Dense]
-	reject(!ok || f.scale == nil || f.elements > 32, "the dense set can't be %s: want Q8_0, Q4_0 or IQ4_NL", s.Dense)
+	reject(!ok || f.scale == nil || f.elements > 32, "the dense set can't be %s: want q8_0, q4_0 or iq4_nl", s.Dense)
 
 	if len(wrong) > 0 {
 		return fmt.Errorf("model spec: %s", strings.Join(wrong, "; "))

@@ -39,27 +39,27 @@ type format struct {
 }
 
 var formats = map[Type]format{
-	F32: {name: "F32", elements: 1, bytes: 4, encode: encodeF32},
-	F16: {name: "F16", elements: 1, bytes: 2, encode: encodeF16},
+	F32: {name: "f32", elements: 1, bytes: 4, encode: encodeF32},
+	F16: {name: "f16", elements: 1, bytes: 2, encode: encodeF16},
 
 	// {half d; 32 nibbles}, weight d*(q-8): uniform over 16 steps.
-	Q4_0: {name: "Q4_0", elements: 32, bytes: 18, spread: 4.61, scale: scaleHalf},
+	Q4_0: {name: "q4_0", elements: 32, bytes: 18, spread: 4.61, scale: scaleHalf},
 	// {half d; int8 q[32]}, weight d*q: uniform over 256 steps.
-	Q8_0: {name: "Q8_0", elements: 32, bytes: 34, spread: 73.9, scale: scaleHalf, encode: encodeQ8},
+	Q8_0: {name: "q8_0", elements: 32, bytes: 34, spread: 73.9, scale: scaleHalf, encode: encodeQ8},
 	// {half d, dmin; 8 scales and 8 minimums of 6 bits in 12 bytes; 256 nibbles}, weight d*scale*q - dmin*min. Scale and
 	// minimum are 32 throughout and dmin is 7.5*d, so that weights are centred on zero.
-	Q4_K: {name: "Q4_K", elements: 256, bytes: 144, spread: 32 * 4.61, scale: scaleK(7.5)},
+	Q4_K: {name: "q4_K", elements: 256, bytes: 144, spread: 32 * 4.61, scale: scaleK(7.5)},
 	// As Q4_K with a fifth bit: 32 steps.
-	Q5_K: {name: "Q5_K", elements: 256, bytes: 176, spread: 32 * 9.23, scale: scaleK(15.5)},
+	Q5_K: {name: "q5_K", elements: 256, bytes: 176, spread: 32 * 9.23, scale: scaleK(15.5)},
 	// {low nibbles[128]; high bit pairs[64]; int8 scale[16]; half d}, weight d*scale*(q-32): 64 steps, scale 32.
-	Q6_K: {name: "Q6_K", elements: 256, bytes: 210, spread: 32 * 18.5, scale: scaleQ6K},
-	// {half d; 32 nibbles}, weight d*table[q]; the table has a standard deviation of 70.6.
-	IQ4_NL: {name: "IQ4_NL", elements: 32, bytes: 18, spread: 70.6, scale: scaleHalf},
+	Q6_K: {name: "q6_K", elements: 256, bytes: 210, spread: 32 * 18.5, scale: scaleQ6K},
+	// {half d; 32 nibbles}, weight d*table[q]; the table has a standard deviation of 67.5.
+	IQ4_NL: {name: "iq4_nl", elements: 32, bytes: 18, spread: 67.5, scale: scaleHalf},
 	// {half d; 8 scales of 6 bits in 6 bytes; 256 nibbles}, weight d*(scale-32)*table[q], the scales left random.
-	IQ4_XS: {name: "IQ4_XS", elements: 256, bytes: 136, spread: 18.5 * 70.6, scale: scaleHalf},
+	IQ4_XS: {name: "iq4_xs", elements: 256, bytes: 136, spread: 18.5 * 67.5, scale: scaleHalf},
 	// {exponent; 32 nibbles}, weight 2^(exponent-128)*table[q]; the table, FP4 values doubled, has a standard deviation
 	// of 5.85. Only powers of two can be a scale: the nearest is taken.
-	MXFP4: {name: "MXFP4", elements: 32, bytes: 17, spread: 5.85, scale: scaleMXFP4},
+	MXFP4: {name: "mxfp4", elements: 32, bytes: 17, spread: 5.85, scale: scaleMXFP4},
 }
 
 func (t Type) String() string {
@@ -88,7 +88,14 @@ func (t Type) randomize(dst []byte, s *stream, deviation float64) {
 // scaleHalf writes the scale as the half at the start of the block.
 func scaleHalf(d float64) func([]byte) {
 	h := half(float32(d))
-	return func(block []byte) { binary.LittleEndian.PutUint16(block, h) }
+	return func(block []byte) { putSigned(block, h) }
+}
+
+// putSigned writes a half with the sign that the random bytes at its place have. The range of most types is lopsided
+// (Q4_0: -8 to 7 steps); with one sign throughout, all weights would have a common mean, and a wide matrix would blow up
+// what its input has in common.
+func putSigned(dst []byte, h uint16) {
+	binary.LittleEndian.PutUint16(dst, h|binary.LittleEndian.Uint16(dst)&0x8000)
 }
 
 // scaleK writes Q4_K's and Q5_K's scales; centre is the middle of the range of q.
@@ -111,7 +118,7 @@ func scaleQ6K(d float64) func([]byte) {
 	return func(block []byte) {
 		binary.LittleEndian.PutUint64(block[192:], 0x2020202020202020)
 		binary.LittleEndian.PutUint64(block[200:], 0x2020202020202020)
-		binary.LittleEndian.PutUint16(block[208:], h)
+		putSigned(block[208:], h)
 	}
 }
 

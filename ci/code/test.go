@@ -1,0 +1,112 @@
+package code
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/bmoe/bmoe/ci/console"
+)
+
+// binding is the package that opens libllama. A test that has it inside runs native code, or may.
+const binding = "github.com/bmoe/bmoe/core/llama"
+
+// Suites are the packages that have tests, split by how these are run.
+type Suites struct {
+	Go     []string // Go alone: run with the race detector
+	Native []string // with native code: run beside the libraries, as the product is
+}
+
+// Suites asks the go command which packages have tests and what is in them.
+func (r Repo) Suites(ctx context.Context) (Suites, error) {
+	lines, err := r.lines(ctx, "list", "-test", "-f", `{{if .ForTest}}{{else if eq .Name "main"}}{{.ImportPath}}={{join .Deps ","}}{{end}}`, "./...")
+	if err != nil {
+		return Suites{}, err
+	}
+	return split(lines), nil
+}
+
+// split reads lines of the form PACKAGE.test=DEPENDENCY,DEPENDENCY.
+func split(lines []string) Suites {
+	var s Suites
+	for _, line := range lines {
+		name, deps, _ := strings.Cut(line, "=")
+		pkg, isTest := strings.CutSuffix(name, ".test")
+		switch {
+		case !isTest:
+		case slices.ContainsFunc(strings.Split(deps, ","), isBinding):
+			s.Native = append(s.Native, pkg)
+		default:
+			s.Go = append(s.Go, pkg)
+		}
+	}
+	return s
+}
+
+// isBinding knows the package also as rebuilt for a test: "path [path.test]".
+func isBinding(dep string) bool {
+	dep, _, _ = strings.Cut(dep, " ")
+	return dep == binding
+}
+
+// Test runs every test there is, the native ones out of bin.
+func (r Repo) Test(ctx context.Context, bin string) error {
+	s, err := r.Suites(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	if len(s.Go) > 0 {
+		console.Say("testing %d packages of Go alone, with the race detector", len(s.Go))
+		failed = append(failed, r.run(ctx, []string{"CGO_ENABLED=1"}, append([]string{"test", "-race"}, s.Go...)...))
+	}
+	if len(s.Native) > 0 {
+		console.Say("testing %d packages with native code, beside the libraries", len(s.Native))
+		failed = append(failed, r.Native(ctx, bin, nil, append([]string{"-timeout=40m"}, s.Native...)...))
+	}
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	console.Say("all %d packages with tests passed", len(s.Go)+len(s.Native))
+	return nil
+}
+
+// Native runs go test with args, each test's program lying in bin while it runs: the product loads libraries from its own folder
+// alone, and so do its tests. One package after the other, since each wants the processor's every core.
+func (r Repo) Native(ctx context.Context, bin string, env []string, args ...string) error {
+	beside := filepath.Join(r.Root, "build", "beside")
+	if runtime.GOOS == "windows" {
+		beside += ".exe"
+	}
+	if err := r.run(ctx, pure, "build", "-o", beside, "./ci/beside"); err != nil {
+		return err
+	}
+	defer sweep(bin)
+	exec := fmt.Sprintf("-exec=%s", quote(beside, bin))
+	return r.run(ctx, slices.Concat(pure, env), append([]string{"test", "-p=1", exec}, args...)...)
+}
+
+// quote makes one flag of a command whose words may hold spaces, as the go command splits it.
+func quote(words ...string) string {
+	for i, w := range words {
+		if strings.ContainsAny(w, " \t") {
+			words[i] = `"` + w + `"`
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// sweep removes the test programs from bin.
+func sweep(bin string) {
+	for _, pattern := range []string{"*.test", "*.test.exe"} {
+		left, _ := filepath.Glob(filepath.Join(bin, pattern)) // the pattern is right, which is all that could fail
+		for _, f := range left {
+			_ = os.Remove(f) // one that still runs is replaced by the next run
+		}
+	}
+}

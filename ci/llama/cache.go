@@ -1,0 +1,83 @@
+package llama
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/bmoe/bmoe/backends"
+)
+
+// CacheVariable names the environment variable that moves the cache.
+const CacheVariable = "BMOE_CACHE_DIR"
+
+// CacheDir is where built llama.cpp parts are kept between checkouts.
+func CacheDir() (string, error) {
+	if dir := os.Getenv(CacheVariable); dir != "" {
+		return filepath.Abs(dir)
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("there is no place for the build cache: %w; set %s", err, CacheVariable)
+	}
+	return filepath.Join(dir, "bmoe"), nil
+}
+
+// recipe is everything that the built bytes of a module depend on. Its hash is the module's key in the cache.
+type recipe struct {
+	Tree      string // of the source
+	System    string // GOOS/GOARCH
+	Toolchain Toolchain
+	Options   []string // of cmake
+	Target    string   // of ninja
+	Layout    int      // of what is kept in the cache
+}
+
+// layout changes when what a cached folder must hold does.
+const layout = 1
+
+func newRecipe(pin Pin, tc Toolchain, m backends.Module) recipe {
+	return recipe{
+		Tree:      pin.Tree,
+		System:    runtime.GOOS + "/" + runtime.GOARCH,
+		Toolchain: tc,
+		Options:   append(append([]string{}, backends.Options...), m.Options...),
+		Target:    m.Target,
+		Layout:    layout,
+	}
+}
+
+func (r recipe) key() string {
+	data, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // strings and numbers only: cannot fail
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
+}
+
+// place is the module's folder in the cache.
+func place(cache string, pin Pin, tc Toolchain, m backends.Module) string {
+	return filepath.Join(cache, "llama.cpp", pin.Tag, m.Name+"-"+newRecipe(pin, tc, m).key())
+}
+
+// locked runs do while no other process that uses this cache builds. waiting is called if that takes a wait.
+func locked(ctx context.Context, cache string, waiting func(), do func() error) error {
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(cache, "build.lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // and with it the lock
+	if err := lock(ctx, f, waiting); err != nil {
+		return fmt.Errorf("%s cannot be locked: %w", f.Name(), err)
+	}
+	return do()
+}

@@ -1,0 +1,29 @@
+package llama
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/bmoe/bmoe/ci/console"
+)
+
+// Clean removes what was built in the checkout and the source that was fetched into it; with all, what is kept outside too.
+func Clean(root, built string, all bool) error {
+	for _, dir := range []string{built, filepath.Join(root, "llama.cpp", "source")} {
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+	}
+	cache, err := CacheDir()
+	if err != nil {
+		return err
+	}
+	if all {
+		console.Say("removing %s", cache)
+		return os.RemoveAll(cache)
+	}
+	if _, err := os.Stat(cache); err == nil {
+		console.Say("built llama.cpp parts are kept in %s for the next build; to remove them too: go tool mage clean -cache", cache)
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+// Command bmoe-cli answers a prompt with a Mixture-of-Experts model that may be larger than the machine's memory.
+//
+// It reads flags and prints: what a run needs is planned in core/plan and done in core/engine. The text goes to standard
+// output and all else to standard error.
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/bmoe/bmoe/core/engine"
+	"github.com/bmoe/bmoe/core/model"
+	"github.com/bmoe/bmoe/core/probe"
+)
+
+// patience is how long an interrupted run may take to end by itself.
+const patience = 900 * time.Millisecond
+
+func main() {
+	cobra.MousetrapHelpText = "" // on Windows it would make a double click wait
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		select {
+		case <-signals:
+		case <-time.After(patience): // something is under way that can't be ended, such as a write that nobody reads
+		}
+		os.Exit(exitInterrupted)
+	}()
+	p := &program{
+		env:     os.LookupEnv,
+		in:      os.Stdin,
+		out:     os.Stdout,
+		err:     os.Stderr,
+		screen:  term.IsTerminal(int(os.Stdout.Fd())),
+		bars:    term.IsTerminal(int(os.Stderr.Fd())),
+		log:     slog.SetDefault,
+		exit:    os.Exit,
+		profile: model.Read,
+		machine: probe.Machine,
+		open: func(ctx context.Context, c engine.Config) (session, error) {
+			return engine.Open(ctx, c)
+		},
+		natives: nativeLibrary{},
+	}
+	os.Exit(p.main(ctx, os.Args[1:]))
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bmoe/bmoe/core/engine"
+	"github.com/bmoe/bmoe/core/machine"
+	"github.com/bmoe/bmoe/core/model"
+	"github.com/bmoe/bmoe/core/params"
+	"github.com/bmoe/bmoe/core/plan"
+)
+
+// What the program ends with.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitInput       = 2
+	exitInterrupted = 130
+)
+
+// session is engine.Session, as far as it is used here.
+type session interface {
+	Generate(ctx context.Context, r engine.Request, each func(engine.Token) error) (engine.Result, error)
+	Report() engine.Report
+	Close() error
+}
+
+// program is all that the command touches outside itself.
+type program struct {
+	env      func(name string) (string, bool)
+	in       io.Reader
+	out, err io.Writer
+	screen   bool // out is a terminal
+	bars     bool // err is a terminal
+	log      func(*slog.Logger)
+	exit     func(code int) // at once, whatever is under way
+	profile  func(path string) (*model.Profile, error)
+	machine  func() (machine.Profile, error)
+	open     func(context.Context, engine.Config) (session, error)
+	natives  natives
+}
+
+// inputError is a mistake of the person's: the program ends with exitInput.
+type inputError struct{ error }
+
+func (e inputError) Unwrap() error { return e.error }
+
+// wrong makes an inputError.
+func wrong(format string, args ...any) error { return inputError{fmt.Errorf(format, args...)} }
+
+// errInterrupted ends the program with exitInterrupted and says nothing more.
+var errInterrupted = errors.New("interrupted")
+
+// main runs the command line and returns the exit code.
+func (p *program) main(ctx context.Context, args []string) int {
+	err := p.command().execute(ctx, args)
+	var input inputError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		p.say("interrupted")
+		return exitInterrupted
+	case errors.As(err, &input), errors.Is(err, engine.ErrInput):
+		p.fail(err)
+		return exitInput
+	}
+	p.fail(err)
+	return exitFailed
+}
+
+// say prints a line for the person.
+func (p *program) say(format string, args ...any) { fmt.Fprintf(p.err, format+"\n", args...) }
+
+// fail prints an error as one line.
+func (p *program) fail(err error) {
+	p.say("bmoe-cli: %s", strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
+}
+
+type command struct{ *cobra.Command }
+
+func (c command) execute(ctx context.Context, args []string) error {
+	c.SetArgs(params.Normalize(args))
+	return c.ExecuteContext(ctx)
+}
+
+// command is the command line, from the table of parameters.
+func (p *program) command() command {
+	set := params.New()
+	c := &cobra.Command{
+		Use:               "bmoe-cli",
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return inputError{params.Stray(args[0])}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := set.Finish(p.env); err != nil {
+				return inputError{err}
+			}
+			return p.run(c.Context(), set)
+		},
+	}
+	set.Register(c.Flags())
+	c.SetOut(p.out)
+	c.SetErr(p.err)
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return inputError{params.Explain(err)} })
+	c.SetHelpFunc(func(*cobra.Command, []string) {
+		if err := help(p.out); err != nil {
+			p.fail(err)
+		}
+	})
+	return command{c}
+}
+
+// run does what the set asks for.
+func (p *program) run(ctx context.Context, set *params.Set) error {
+	p.log(slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level(set)})))
+	switch {
+	case set.Bool("version"):
+		return p.version()
+	case set.Bool("list-devices"):
+		return p.listDevices()
+	}
+	return p.answer(ctx, set)
+}
+
+// step is what a run is at, for the log. It may be told from any goroutine.
+type step struct{ last atomic.Value }
+
+func (s *step) is(name string) {
+	if s.last.Swap(name) != name {
+		slog.Debug("the run goes on", "step", name)
+	}
+}
+
+// level is what to log.
+func level(set *params.Set) slog.Level {
+	if set.Bool("verbose") {
+		return slog.LevelDebug
+	}
+	return map[string]slog.Level{
+		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+	}[set.String("log-level")]
+}
+
+// answer is a run: it plans if asked to, opens the model, generates, and reports.
+func (p *program) answer(ctx context.Context, set *params.Set) (err error) {
+	if !set.Pinned("model") {
+		return wrong("which model? Give its file with -m FILE; %s lists all flags", params.Flag("help"))
+	}
+	prompt, err := p.prompt(ctx, set)
+	if err != nil {
+		return err
+	}
+	table, err := openTable(set.String("csv"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, table.close()) }()
+
+	m, err := p.profile(set.String("model"))
+	if err != nil {
+		return inputError{err}
+	}
+	if err := check(set, m); err != nil {
+		return err
+	}
+	var decisions []string
+	if set.Bool("auto") {
+		on, err := p.machine()
+		if err != nil {
+			slog.Warn("what this process may hold is not known", "error", err)
+		}
+		explain := set.Bool("plan-explain")
+		made := plan.Make(m, on, set)
+		for _, d := range made.Decisions {
+			decisions = append(decisions, d.Line(explain))
+		}
+		set = made.Set
+	}
+	if err := drawSeed(set); err != nil {
+		return err
+	}
+	config := configure(set, m)
+	mode := modeLine(config, m, decisions != nil)
+	p.say("%s", mode)
+	for _, line := range decisions {
+		p.say("%s", line)
+	}
+	slog.Debug("the run again", "line", params.Line("bmoe-cli", set))
+
+	bar := newBar(p.err, p.bars)
+	var now step
+	config.Progress = func(name string, fraction float64) {
+		now.is(name)
+		bar.step(name, fraction)
+	}
+	config.Fatal = func(said string) {
+		bar.close()
+		p.fail(errors.Join(fmt.Errorf("%s: llama.cpp can't go on with it: %s; is the file damaged, or made for another release?", config.Model, said), table.close()))
+		p.exit(exitFailed)
+	}
+	s, err := p.open(ctx, config)
+	bar.close()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := table.begin(version(), mode, decisions); err != nil {
+		return err
+	}
+
+	now.is("prefill")
+	text := p.printer(set.Bool("progress"))
+	result, err := s.Generate(ctx, request(set, prompt), func(t engine.Token) error {
+		if err := text.token(t); err != nil {
+			return err
+		}
+		return table.row(t)
+	})
+	if p.screen && !text.endsLine() {
+		p.say("")
+	}
+	if errors.Is(err, engine.ErrInput) {
+		return err // nothing was computed
+	}
+	report(p.err, s.Report(), result.Stop, notes(set, m))
+	if err != nil {
+		return err
+	}
+	if result.Stop == engine.StopInterrupted {
+		return errInterrupted
+	}
+	return nil
+}

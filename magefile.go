@@ -1,0 +1,120 @@
+//go:build mage
+
+// bmoe: what can be built, tested and shown. Each target is a few lines; what they call lives in ci/.
+package main
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/magefile/mage/mg"
+
+	"github.com/bmoe/bmoe/backends"
+	"github.com/bmoe/bmoe/ci/code"
+	"github.com/bmoe/bmoe/ci/console"
+	"github.com/bmoe/bmoe/ci/demo"
+	"github.com/bmoe/bmoe/ci/llama"
+	"github.com/bmoe/bmoe/ci/notices"
+	"github.com/bmoe/bmoe/ci/tools"
+)
+
+// Mage runs in the checkout's top folder.
+var (
+	root, _ = filepath.Abs(".")
+	repo    = code.Repo{Root: root}
+	built   = filepath.Join(root, "build")
+	bin     = filepath.Join(built, "bin")
+)
+
+// Default is what mage does when no target is named.
+var Default = Build
+
+// Aliases are second names for targets.
+var Aliases = map[string]any{"test": Test.All}
+
+// Builds bmoe-cli, the llama.cpp libraries and this machine's CPU modules, together in build/bin.
+func Build(ctx context.Context) error {
+	mg.SerialCtxDeps(ctx, Llama.Build)
+	return repo.Build(ctx, bin)
+}
+
+// Writes a model larger than the memory it then allows, and runs bmoe-cli on it.
+func Demo(ctx context.Context,
+	memory *int, // MiB that the run may hold; 1024 if not given
+	size *int, // MiB that the model has; 3072 if not given
+) error {
+	d := demo.New(bin, filepath.Join(built, "demo"), memory, size)
+	if err := tools.Need(tools.CMake, tools.Ninja, tools.C, tools.CXX, tools.Git); err != nil {
+		return err
+	}
+	if err := d.Prepare(); err != nil {
+		return err
+	}
+	mg.SerialCtxDeps(ctx, Build)
+	return d.Run(ctx)
+}
+
+// Checks formatting and notices, vets for every platform and runs staticcheck.
+func Lint(ctx context.Context) error {
+	mg.SerialCtxDeps(ctx, Llama.Build)
+	if err := repo.Lint(ctx); err != nil {
+		return err
+	}
+	return notices.Check(ctx, root, built)
+}
+
+// Builds every command for linux, darwin and windows on amd64 and arm64, without a C compiler.
+func Cross(ctx context.Context) error {
+	return repo.Cross(ctx, filepath.Join(built, "cross"))
+}
+
+// Brings THIRD_PARTY_NOTICES up to date with what the programs contain.
+func Notices(ctx context.Context) error {
+	mg.SerialCtxDeps(ctx, Llama.Build)
+	return notices.Write(ctx, root, built)
+}
+
+// Removes what the other targets wrote: build/, the demo's model with it, and llama.cpp's source.
+func Clean(ctx context.Context,
+	cache *bool, // the cache outside the checkout too, which other checkouts use
+) error {
+	return llama.Clean(root, built, cache != nil && *cache)
+}
+
+type Llama mg.Namespace
+
+// Gets llama.cpp's pinned source, from BMOE_LLAMA_DIR, git or the npm package, and checks its tree id.
+func (Llama) Source(ctx context.Context) error {
+	pin, err := llama.ReadPin(root)
+	if err != nil {
+		return err
+	}
+	dir, err := llama.Source(ctx, root, pin)
+	if err == nil {
+		console.Say("llama.cpp %s is in %s, tree %s", pin.Tag, dir, pin.Tree)
+	}
+	return err
+}
+
+// Builds the llama.cpp libraries and this machine's CPU modules, or takes them from the cache.
+func (Llama) Build(ctx context.Context) error {
+	folders, err := llama.Build(ctx, root, backends.Few(backends.ForThisHost(), backends.Host))
+	if err != nil {
+		return err
+	}
+	return llama.Install(folders, built)
+}
+
+type Test mg.Namespace
+
+// Everything a change must pass: build, lint, the cross builds and every test. The same as plain test.
+func (Test) All(ctx context.Context) error {
+	mg.SerialCtxDeps(ctx, Build, Lint, Cross)
+	return repo.Test(ctx, bin)
+}
+
+// The long gates: every logit of a streamed run against the plain one, over a pairwise cover of all settings.
+func (Test) Gates(ctx context.Context) error {
+	mg.SerialCtxDeps(ctx, Build)
+	return repo.Native(ctx, bin, []string{"BMOE_GATES=all"}, "-v", "-timeout=6h", "./tests/...")
+}
