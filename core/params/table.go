@@ -103,7 +103,7 @@ var rows = []*Param{
 		Default: "anon", Needs: streaming,
 		Help: "Where the weights that every token needs are: mmap, mapped from the file; warm, the same and read once; anon, memory of this process; pinned, memory that the system may not take back."},
 
-	{Name: "cache-pin", Group: groupStream, Scope: Run, Kind: Bool, Default: "on", Needs: streaming,
+	{Name: "cache-pin", Group: groupStream, Scope: Run, Kind: Bool, Default: "off", Needs: streaming,
 		Help: "Lock the expert cache in memory, as far as the system lets this process."},
 	{Name: "cache-pin-fit", Group: groupStream, Scope: Run, Kind: Bool, Default: "off", Needs: streaming,
 		Help: "Where the system stops locking part way, make the cache as large as what it locked, and no smaller than one token needs."},

@@ -2,7 +2,8 @@ package plan
 
 import "github.com/bmoe/bmoe/core/params"
 
-func flag(name string) string { return params.Flag(name) }
+// typed is a parameter as a person types it. A renamed one fails a test and never misleads.
+func typed(name string) string { return params.Flag(name) }
 
 // declines says whether an allocation without a cache leaves nothing worth running. Under the token cycle a cache evicts
 // what the same token still needs, so it is taken away and the experts are streamed uncached, on the price of that against

@@ -20,6 +20,7 @@ type entry struct {
 	args      []string
 	placement Placement
 	history   Credit
+	session   *Abilities // nil: one that can do everything
 
 	regime  Regime
 	outcome Outcome
@@ -709,6 +710,20 @@ var catalogue = []entry{
 		knobs: map[string]string{"n-gpu-layers": "10", "device": "CARD0"}, says: map[string]string{"placement": "by hand"},
 	},
 
+	// Sessions that can do less than a plan may ask.
+	{
+		name: "laptop under a session that uses the host alone", why: "a plan claims nothing that is not carried out",
+		machine: laptop(gib(8.3), gib(9.6)), model: qwen, session: &Abilities{}, regime: ExpertsStream, outcome: Streams,
+		knobs: map[string]string{"prefill-device": "", "device": "", "cache-pin": "off", "cache-pin-fit": "off"},
+		says:  map[string]string{"prefill-device": "host alone", "cache-pin": "does not lock"},
+	},
+	{
+		name: "workstation under a session that places no layers", why: "the placement is quoted and not applied",
+		machine: with(desktop(gib(32), gib(14)), func(m *machine.Profile) { m.Devices = []machine.Device{card("CARD0", gib(24))} }),
+		model:   qwen, session: &Abilities{}, placement: Placement{Layers: 41, Devices: []DeviceShare{{"CARD0", 41, gib(20)}}},
+		regime: ExpertsStream, outcome: Streams, knobs: map[string]string{"n-gpu-layers": "0"}, says: map[string]string{"placement-declined": "host alone"},
+	},
+
 	// Backends.
 	{
 		name: "build without backends", why: "a property of the build is not printed as one of the room",
@@ -881,8 +896,12 @@ func expertsOnDevice(p Plan) int64 { return p.Figures.Experts } // half of the l
 func (e entry) plan(t require.TestingT) Plan { return Make(e.input(t)) }
 
 func (e entry) input(t require.TestingT) Input {
+	session := able
+	if e.session != nil {
+		session = *e.session
+	}
 	return Input{Machine: e.machine, Model: e.model.profile(t), Placement: e.placement, History: e.history,
-		Params: request(t, e.args...), Policy: DefaultPolicy()}
+		Params: request(t, e.args...), Policy: DefaultPolicy(), Session: session}
 }
 
 func TestCatalogue(t *testing.T) {

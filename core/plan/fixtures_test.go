@@ -239,3 +239,6 @@ func (p Plan) find(knob string) (Decision, bool) {
 	}
 	return Decision{}, false
 }
+
+// able is a session that can do everything a plan may ask of one.
+var able = Abilities{LocksCache: true, PrefillDevice: true, PlacesLayers: true}

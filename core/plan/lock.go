@@ -27,7 +27,7 @@ func (a *allocation) prepareLock() {
 		a.lockable = min(a.lockable, max(0, left))
 	}
 	switch {
-	case s.byHand("cache-pin") && !s.set.Bool("cache-pin"), a.lockable < a.floor():
+	case !s.Session.LocksCache, s.byHand("cache-pin") && !s.set.Bool("cache-pin"), a.lockable < a.floor():
 		a.lock = lockNone
 	case s.exempt.lockKnown:
 		a.lock = lockGranted
@@ -68,6 +68,12 @@ func (s *state) sayLock() {
 	case a.cache == 0:
 		s.decide("cache-pin", "off", Derived, "there is no cache to lock", "There is no cache to protect: it is 0 MiB")
 		s.decide("cache-pin-fit", "off", Derived, "there is no cache to lock", "There is no cache to shrink: it is 0 MiB")
+	case !s.Session.LocksCache:
+		s.decide("cache-pin", "off", Derived, "this session does not lock its cache, which is ordinary memory at its full size", "The cache is ordinary memory")
+		s.decide("cache-pin-fit", "off", Derived, "the cache is not sized to a lock", "The cache keeps its size, "+size(a.cache))
+	case a.lock == lockNone && s.byHand("cache-pin"):
+		s.decide("cache-pin", s.set.Text("cache-pin"), Operator, "", "")
+		s.decide("cache-pin-fit", "off", Derived, "the cache is not sized to a lock", "The cache keeps its size, "+size(a.cache))
 	case a.lock == lockNone:
 		s.decide("cache-pin", "off", Derived, "what may be locked in place, "+size(a.lockable)+", is less than one token cycle of "+
 			size(a.floor())+": the cache is ordinary memory at its full size",

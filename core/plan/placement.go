@@ -39,6 +39,10 @@ func placement(s *state) {
 			size(s.share.placed)+" of the model is on devices, as you set it")
 	case len(s.Placement.Devices) == 0:
 		s.noPlacement()
+	case !s.Session.PlacesLayers:
+		s.note("placement-declined", size(s.givenBytes()), Derived,
+			size(s.givenBytes())+" were projected onto devices and none is placed: this session loads layers onto the host alone",
+			"Nothing is placed on devices, though "+size(s.givenBytes())+" would fit there")
 	case refusal != "":
 		s.note("placement-declined", size(s.givenBytes()), Derived,
 			size(s.givenBytes())+" were projected onto devices and none is placed: "+refusal,

@@ -14,6 +14,14 @@ type Input struct {
 	History   Credit
 	Params    *params.Set // what a person set is a pin
 	Policy    Policy
+	Session   Abilities
+}
+
+// Abilities is what the session that carries the plan out can do. A plan claims nothing beyond it.
+type Abilities struct {
+	LocksCache    bool // it locks the expert cache in memory, and fits it to what was locked
+	PrefillDevice bool // it computes streamed experts on a device
+	PlacesLayers  bool // it loads layers onto devices
 }
 
 // Plan is how to run the model, and why.
@@ -99,7 +107,9 @@ func newState(in Input) *state {
 	s.share = wholeModel(in.Model, s.width())
 	s.budget = budgetOf(s.machine.Memory, s.policy, s.memoryLimit())
 	s.exempt = storesOf(s.machine.Memory, s.policy)
-	s.contenders = contendersOf(s.machine, s.policy)
+	if in.Session.PrefillDevice {
+		s.contenders = contendersOf(s.machine, s.policy)
+	}
 	s.plan.Figures = s.firstFigures()
 	s.sayBudget()
 	return s

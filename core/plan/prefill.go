@@ -105,6 +105,8 @@ func (s *state) refuseSlower(refuse func(name, why string)) {
 func (s *state) noPrefillDevice() string {
 	least := int(s.set.Int("prefill-min-tokens"))
 	switch {
+	case !s.Session.PrefillDevice:
+		return "this session computes prompts on the host alone"
 	case !s.budget.known:
 		return "what may be held was not measured"
 	case s.share.placed > 0:
@@ -208,7 +210,7 @@ func (s *state) sayArmed(c contender, refusals []string) {
 		"it computes "+speed(c.device.WideRate.Or(0))+" "+count(s.policy.DeviceWidth)+" tokens wide against the host's "+speed(host)+", "+times(c.gain)+", with the host's answer (an error of "+
 			nmse(c.device.WideError.Or(0))+")",
 		"it holds "+size(d.stays)+" for the session and "+size(d.slotBytes())+" of experts, "+where,
-		"no weight is approximated, but its arithmetic is its own and a near tie may pick another word: "+flag("prefill-device")+" '' keeps prompts on the host",
+		"no weight is approximated, but its arithmetic is its own and a near tie may pick another word: "+typed("prefill-device")+" '' keeps prompts on the host",
 		strings.Join(refusals, "; ")),
 		"Prompts are read by "+d.name+", which computes them "+times(c.gain)+" as fast as the processor")
 	one := ""

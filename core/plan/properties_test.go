@@ -153,7 +153,10 @@ func anyPins(t *rapid.T) *params.Set {
 
 func anyInput(t *rapid.T) Input {
 	m, s := anyMachine(t), anyShape(t)
-	in := Input{Machine: m, Model: s.profile(t), Placement: anyPlacement(t, m, s), Params: anyPins(t), Policy: DefaultPolicy()}
+	in := Input{Machine: m, Model: s.profile(t), Placement: anyPlacement(t, m, s), Params: anyPins(t), Policy: DefaultPolicy(), Session: able}
+	if rapid.IntRange(0, 4).Draw(t, "session") == 0 {
+		in.Session = Abilities{rapid.Bool().Draw(t, "locks"), rapid.Bool().Draw(t, "prefills"), rapid.Bool().Draw(t, "places")}
+	}
 	if rapid.Bool().Draw(t, "history") {
 		in.History = Credit{Runs: 2, CacheBytes: rapid.Int64Range(inMiB(1), gib(20)).Draw(t, "cache then"), HitRate: rapid.Float64Range(0, 1).Draw(t, "hits")}
 	}
@@ -268,7 +271,7 @@ func TestMoreMemoryIsNoSlower(t *testing.T) {
 		args := []string{"--auto", "--ubatch=512", "--prefill-device=", "--dense-weights=" + rapid.SampledFrom([]string{"anon", "pinned", "mmap"}).Draw(t, "dense")}
 		set, err := params.Parse(args, func(string) (string, bool) { return "", false })
 		require.NoError(t, err)
-		in := Input{Machine: m, Model: s.profile(t), Placement: anyPlacement(t, m, s), Params: set, Policy: DefaultPolicy()}
+		in := Input{Machine: m, Model: s.profile(t), Placement: anyPlacement(t, m, s), Params: set, Policy: DefaultPolicy(), Session: able}
 		in.Machine.Memory.Available = machine.Known(low, probed)
 		less := Make(in)
 		in.Machine.Memory.Available = machine.Known(high, probed)
@@ -366,7 +369,7 @@ func TestLessKnownIsNoMoreDaring(t *testing.T) {
 func TestExceptions(t *testing.T) {
 	t.Parallel()
 	hold := func(m machine.Profile) int64 {
-		return daringOf(Make(Input{Machine: m, Model: qwen.profile(t), Params: request(t), Policy: DefaultPolicy()})).held
+		return daringOf(Make(Input{Machine: m, Model: qwen.profile(t), Params: request(t), Policy: DefaultPolicy(), Session: able})).held
 	}
 	killed := with(desktop(gib(32), gib(12)), func(m *machine.Profile) { m.Memory.Pressure = machine.Known(machine.Kills, probed) })
 	assert.Greater(t, hold(with(killed, func(m *machine.Profile) { m.Memory.Pressure = machine.Unknown[machine.Pressure]("") })), hold(killed))
@@ -378,7 +381,7 @@ func TestExceptions(t *testing.T) {
 	assert.Greater(t, hold(with(kept, func(m *machine.Profile) { m.Memory.Keepable = machine.Unknown[int64]("") })), hold(kept))
 	airless := phone(gib(9))
 	on := func(m machine.Profile) Outcome {
-		return Make(Input{Machine: m, Model: small.profile(t), Params: request(t), Policy: DefaultPolicy()}).Outcome
+		return Make(Input{Machine: m, Model: small.profile(t), Params: request(t), Policy: DefaultPolicy(), Session: able}).Outcome
 	}
 	assert.Equal(t, Streams, on(airless))
 	assert.Equal(t, Resident, on(with(airless, func(m *machine.Profile) { m.Memory.Pressure = machine.Unknown[machine.Pressure]("") })))

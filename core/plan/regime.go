@@ -33,7 +33,7 @@ func regime(s *state) {
 		if fixed := s.fixed(); fixed > f.Usable {
 			f.Fixed = fixed
 			s.note("overcommitted", size(fixed), Derived, "context, buffers and program alone are "+size(fixed)+", more than the "+size(f.Usable)+
-				" that may be held: a shorter context ("+flag("ctx-size")+") would hold less",
+				" that may be held: a shorter context ("+typed("ctx-size")+") would hold less",
 				"Even the room for prompt and answer, "+size(fixed)+", is more than the "+size(f.Usable)+" there is")
 		}
 		s.note("regime", string(DenseOversized), Derived, account,
