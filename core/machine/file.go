@@ -91,6 +91,9 @@ func scrubbed(v reflect.Value) reflect.Value {
 			c.Field(i).Set(scrubbed(v.Field(i)))
 		}
 	case reflect.Slice:
+		if v.IsNil() {
+			return c
+		}
 		c.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
 		for i := range v.Len() {
 			c.Index(i).Set(scrubbed(v.Index(i)))

@@ -50,9 +50,10 @@ func budgetOf(m machine.Memory, p Policy, limit int64) budget {
 	return b
 }
 
+// estimable says whether the facts behind the estimate are there. The machine's total is one: it bounds the estimate.
 func estimable(m machine.Memory) bool {
 	pressure, _ := m.Pressure.Get()
-	return pressure == machine.Compresses && m.CompressorRatio.Known() && m.IdleAnonymous.Known()
+	return pressure == machine.Compresses && m.Total.Known() && m.CompressorRatio.Known() && m.IdleAnonymous.Known()
 }
 
 // squeezable is what compressing the idle memory at the rate achieved now would give: the bytes less what they shrink to.

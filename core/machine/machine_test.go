@@ -1,0 +1,258 @@
+package machine
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+const probed = "measured by the test"
+
+func sample() Profile {
+	return Profile{
+		Version: Version, Name: "laptop",
+		Memory: Memory{
+			Total: Known(int64(16<<30), probed), Available: Known(int64(8<<30), probed), Keepable: Unknown[int64]("not asked"),
+			CompressorRatio: Known(2.5, probed), IdleAnonymous: Known(int64(1<<30), probed), Pressure: Known(Compresses, probed),
+			ExemptStore: Yes(probed), ExemptTotal: Known(int64(9<<30), probed), LockInPlace: Known(int64(0), probed), PageSize: Known(int64(16384), probed),
+		},
+		Cores:    Cores{Physical: Known(10, probed), Classes: []CoreClass{{4, 4_400_000_000}, {6, 2_900_000_000}}, ReadRate: Known(1e11, probed), WideRate: Known(2e11, probed)},
+		Backends: Backends{Linked: Known(1, probed), Loaded: Known(0, probed)},
+		Devices: []Device{{Name: "GPU0", Description: "a device", Usable: Yes(probed), SharesHost: No(probed), Total: Known(int64(4<<30), probed), Free: Known(int64(3<<30), probed),
+			ReadRate: Known(5e10, probed), ReadError: Known(1e-8, probed), WideError: Unknown[float64]("")}},
+		Storage: Storage{Direct: Yes(probed), Align: Known(int64(512), probed), From: probed, Curve: []Rate{{Size: 65536, Lanes: 1, Rate: 1e9, Spread: 1.1}, {Size: 65536, Lanes: 4, Rate: 2e9}},
+			Refault: Known(2.5e7, probed), MappingSerialises: Unknown[bool]("saw nothing")},
+	}
+}
+
+func TestFacts(t *testing.T) {
+	t.Parallel()
+	var zero Fact[bool]
+	assert.False(t, zero.Known())
+	assert.False(t, IsYes(zero) || IsNo(zero), "an unknown answer is neither")
+	assert.True(t, IsYes(Yes("")) && !IsNo(Yes("")))
+	assert.True(t, IsNo(No("")) && !IsYes(No("")))
+	f := Known(int64(7), "there")
+	v, ok := f.Get()
+	assert.True(t, ok)
+	assert.Equal(t, int64(7), v)
+	assert.Equal(t, "there", f.From())
+	assert.Equal(t, int64(7), f.Or(9))
+	u := Unknown[int64]("why not")
+	assert.Equal(t, int64(9), u.Or(9))
+	assert.Equal(t, "why not", u.From())
+}
+
+// One answer from three questions: a fact that is missing never looks better than one that was found.
+func TestPressure(t *testing.T) {
+	t.Parallel()
+	unknown := Unknown[bool]("could not be read")
+	for _, c := range []struct {
+		ends, compresses, swaps Fact[bool]
+		want                    Fact[Pressure]
+	}{
+		{Yes("limit"), Yes("c"), Yes("s"), Known(Kills, "limit")},
+		{No(""), Yes("zram"), Yes("s"), Known(Compresses, "zram")},
+		{No(""), No(""), Yes("swap"), Known(Swaps, "swap")},
+		{No(""), unknown, Yes("swap"), Unknown[Pressure]("could not be read")},
+		{unknown, Yes("zram"), No(""), Unknown[Pressure]("could not be read")},
+		{No(""), No(""), unknown, Unknown[Pressure]("could not be read")},
+	} {
+		assert.Equal(t, c.want, PressureOf(c.ends, c.compresses, c.swaps))
+	}
+	none := PressureOf(No(""), No(""), No(""))
+	assert.Equal(t, Kills, none.Or(""))
+}
+
+func TestDevice(t *testing.T) {
+	t.Parallel()
+	p := sample()
+	d, ok := p.Device("GPU0")
+	assert.True(t, ok)
+	assert.Equal(t, "a device", d.Description)
+	_, ok = p.Device("GPU1")
+	assert.False(t, ok)
+}
+
+func TestRoundTrip(t *testing.T) {
+	t.Parallel()
+	for _, p := range []Profile{sample(), {Version: Version}} {
+		var text bytes.Buffer
+		require.NoError(t, p.Save(&text))
+		back, err := Load(&text, "it")
+		require.NoError(t, err)
+		assert.Equal(t, p, back)
+	}
+	var text bytes.Buffer
+	require.NoError(t, Profile{}.Save(&text), "the version is set")
+	assert.Contains(t, text.String(), `"value": null`, "an unknown fact is written, and as unknown")
+}
+
+// A profile is given away: it holds no path and so no user's name.
+func TestSaveTakesPathsOut(t *testing.T) {
+	t.Parallel()
+	p := sample()
+	p.Name = "the machine of /home/somebody"
+	p.Memory.Available = Known(int64(1), `read from C:\Users\somebody\limits`)
+	p.Storage.From = "reads of /home/somebody/models/big.gguf, at 10 MB/s (and ~/x)"
+	p.Devices[0].Description = `driver at \\server\share, v1/2`
+	p.Devices[0].Usable = No("ended by signal 11 in '/opt/somebody/lib.so'")
+	var text bytes.Buffer
+	require.NoError(t, p.Save(&text))
+	for _, part := range []string{"somebody", "Users", "server", "opt", "~/x"} {
+		assert.NotContains(t, text.String(), part)
+	}
+	assert.Contains(t, text.String(), "at 10 MB/s (and (a path))", "what is no path stays")
+	assert.Contains(t, text.String(), "v1/2")
+	assert.Equal(t, "the machine of /home/somebody", p.Name, "the profile itself is left alone")
+}
+
+// Every contradiction gets one line that names what contradicts.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for want, spoil := range map[string]func(*Profile){
+		"memory.total is 0":                 func(p *Profile) { p.Memory.Total = Known(int64(0), "") },
+		"memory.available is 34359738368":   func(p *Profile) { p.Memory.Available = Known(int64(32<<30), "") },
+		"memory.available is -1":            func(p *Profile) { p.Memory.Available = Known(int64(-1), "") },
+		"memory.keepable is":                func(p *Profile) { p.Memory.Keepable = Known(int64(17<<30), "") },
+		"memory.idle_anonymous is":          func(p *Profile) { p.Memory.IdleAnonymous = Known(int64(17<<30), "") },
+		"memory.compressor_ratio is 0.5":    func(p *Profile) { p.Memory.CompressorRatio = Known(0.5, "") },
+		"memory.pressure is \"melts\"":      func(p *Profile) { p.Memory.Pressure = Known(Pressure("melts"), "") },
+		"there is no such store":            func(p *Profile) { p.Memory.ExemptStore = No("") },
+		"memory.page_size is 0":             func(p *Profile) { p.Memory.PageSize = Known(int64(0), "") },
+		"cores.physical is 0":               func(p *Profile) { p.Cores.Physical = Known(0, "") },
+		"class 0 has 0 cores":               func(p *Profile) { p.Cores.Classes[0].Count = 0 },
+		"the fastest comes first":           func(p *Profile) { p.Cores.Classes[1].Frequency = 5e9 },
+		"cores.read_rate is 0":              func(p *Profile) { p.Cores.ReadRate = Known(0., "") },
+		"cores.wide_rate is NaN":            func(p *Profile) { p.Cores.WideRate = Known(math.NaN(), "") },
+		"backends.loaded is -1":             func(p *Profile) { p.Backends.Loaded = Known(-1, "") },
+		"storage.align is 0":                func(p *Profile) { p.Storage.Align = Known(int64(0), "") },
+		"storage.align is 1000":             func(p *Profile) { p.Storage.Align = Known(int64(1000), "") },
+		"storage.refault is -1":             func(p *Profile) { p.Storage.Refault = Known(-1., "") },
+		"storage.curve has a point of 0":    func(p *Profile) { p.Storage.Curve[0].Size = 0 },
+		"at +Inf bytes per second":          func(p *Profile) { p.Storage.Curve[0].Rate = math.Inf(1) },
+		"storage.curve has a spread of 0.5": func(p *Profile) { p.Storage.Curve[0].Spread = 0.5 },
+		"two points of 65536 bytes on 4":    func(p *Profile) { p.Storage.Curve[0].Lanes = 4 },
+		"one has no name":                   func(p *Profile) { p.Devices[0].Name = "" },
+		"two are named \"GPU0\"":            func(p *Profile) { p.Devices = append(p.Devices, p.Devices[0]) },
+		"device GPU0: free is 5368709120":   func(p *Profile) { p.Devices[0].Free = Known(int64(5<<30), "") },
+		"device GPU0: wide_rate is 0":       func(p *Profile) { p.Devices[0].WideRate = Known(0., "") },
+		"device GPU0: read_error is -1":     func(p *Profile) { p.Devices[0].ReadError = Known(-1., "") },
+	} {
+		p := sample()
+		require.NoError(t, p.Check())
+		spoil(&p)
+		err := p.Check()
+		require.ErrorContains(t, err, want)
+		assert.NotContains(t, err.Error(), "\n")
+		assert.Equal(t, err, p.Save(&bytes.Buffer{}), "what contradicts itself is not saved")
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	t.Parallel()
+	good, err := json.Marshal(sample())
+	require.NoError(t, err)
+	replaced := func(old, new string) string {
+		text := strings.Replace(string(good), old, new, 1)
+		require.NotEqual(t, string(good), text)
+		return text
+	}
+	for text, want := range map[string]string{
+		"":                       "m.json: not a machine profile: unexpected end",
+		"GGUF":                   "m.json: not a machine profile: invalid character",
+		"{}":                     "m.json: not a machine profile: it states no version",
+		"[]":                     "m.json: not a machine profile: json: cannot unmarshal array",
+		`{"version":2}`:          "m.json: a machine profile of version 2, and this program reads version 1",
+		`{"version":1,"cpus":3}`: `m.json: json: unknown field "cpus"`,
+		replaced(`"linked":{"value":1`, `"linked":{"value":"one"`):     "a fact is written as",
+		replaced(`"linked":{"value":1`, `"linked":{"number":1`):        "a fact is written as",
+		replaced(`"total":{"value":17179869184`, `"total":{"value":1`): "m.json: memory.available is 8589934592, more than memory.total, which is 1",
+		string(good) + "{}":        "after top-level value",
+		strings.Repeat(" ", 2<<20): "m.json: larger than any machine profile",
+	} {
+		_, err := Load(strings.NewReader(text), "m.json")
+		require.ErrorContains(t, err, want)
+		assert.NotContains(t, err.Error(), "\n", "one line")
+	}
+	_, err = Load(failing{}, "m.json")
+	assert.ErrorContains(t, err, "m.json: the drive is gone")
+	assert.Error(t, sample().Save(failing{}))
+}
+
+type failing struct{}
+
+func (failing) Read([]byte) (int, error)  { return 0, errors.New("the drive is gone") }
+func (failing) Write([]byte) (int, error) { return 0, errors.New("the drive is gone") }
+
+// Whatever a file says, loading it ends with a profile that passes its own check and saves, or with one line.
+func FuzzLoad(f *testing.F) {
+	good, err := json.Marshal(sample())
+	require.NoError(f, err)
+	f.Add(good)
+	f.Add([]byte(`{"version":1,"storage":{"curve":[{"size":1,"lanes":1,"rate":1e308}]}}`))
+	f.Add([]byte(`{"version":1,"memory":{"total":{"value":null}},"devices":null}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := Load(bytes.NewReader(text), "it")
+		if err != nil {
+			assert.NotContains(t, err.Error(), "\n")
+			return
+		}
+		require.NoError(t, p.Check())
+		var saved bytes.Buffer
+		require.NoError(t, p.Save(&saved))
+		first := saved.String()
+		again, err := Load(&saved, "it")
+		require.NoError(t, err)
+		var twice bytes.Buffer
+		require.NoError(t, again.Save(&twice))
+		assert.Equal(t, first, twice.String())
+	})
+}
+
+// Every fact of a profile survives JSON, known or unknown.
+func TestEveryFactSurvives(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var p Profile
+		p.Version = Version
+		n := 0
+		var visit func(v reflect.Value)
+		visit = func(v reflect.Value) {
+			switch f := v.Addr().Interface().(type) {
+			case *Fact[int64]:
+				if rapid.Bool().Draw(t, "known") {
+					n++
+					*f = Known(int64(n), fmt.Sprint(n))
+				}
+			case *Fact[float64]:
+				*f = Known(rapid.Float64Range(1, 1e12).Draw(t, "rate"), "")
+			case *Fact[bool]:
+				*f = rapid.SampledFrom([]Fact[bool]{Yes("y"), No("n"), Unknown[bool]("u")}).Draw(t, "answer")
+			default:
+				if v.Kind() == reflect.Struct {
+					for i := range v.NumField() {
+						if v.Type().Field(i).IsExported() {
+							visit(v.Field(i))
+						}
+					}
+				}
+			}
+		}
+		visit(reflect.ValueOf(&p).Elem())
+		text, err := json.Marshal(p)
+		require.NoError(t, err)
+		var back Profile
+		require.NoError(t, json.Unmarshal(text, &back))
+		assert.Equal(t, p, back)
+	})
+}
