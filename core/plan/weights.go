@@ -25,7 +25,7 @@ func (p *planner) regime() {
 	p.note("regime", string(p.is), source, map[Regime]string{
 		Fits:           fmt.Sprintf("the whole model, %s, fits", bytes(dense+experts)),
 		ExpertsStream:  fmt.Sprintf("%s fit and %s of experts do not", bytes(dense), bytes(experts)),
-		DenseOversized: fmt.Sprintf("not even the %s that every token needs fit", bytes(dense)),
+		DenseOversized: fmt.Sprintf("not even the %s that every token needs fit beside %s of context and buffers", bytes(dense), bytes(p.fixed())),
 		Unknown:        "whether the model fits is not known",
 	}[p.is], fmt.Sprintf("%s; %s may be used", account, bytes(p.usable)))
 
