@@ -196,6 +196,8 @@ func open(ctx context.Context, cfg Config) (_ *Session, err error) {
 	}
 	s.progress("loading", 1)
 	s.report.Load = time.Since(start)
+	s.report.ContextBytes = s.profile.KVBytes(s.cfg.Context, bytesPerElement(s.cfg.TypeK), bytesPerElement(s.cfg.TypeV))
+	s.report.ComputeBytes = s.ctx.ComputeBytes
 	s.report.Mode = s.mode()
 	s.report.Libraries = s.lib.Version()
 	s.sample()
