@@ -111,6 +111,8 @@ type Report struct {
 	Decode       Phase         `json:"decode"`
 	CacheBytes   int64         `json:"cache_bytes"`
 	DenseBytes   int64         `json:"dense_bytes"`
+	ContextBytes int64         `json:"context_bytes"` // of the KV cache, computed from the model's tensors; 0 where they don't tell
+	ComputeBytes int64         `json:"compute_bytes"` // of the buffers that graphs compute in, which fill as wide graphs run
 	PeakResident int64         `json:"peak_resident_bytes"`
 	PeakHeld     int64         `json:"peak_held_bytes"` // anonymous plus locked, sampled
 	Notes        []string      `json:"notes"`           // what a person should know: direct I/O refused, a lock refused part way, ...

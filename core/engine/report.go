@@ -37,7 +37,7 @@ func (s *Session) mode() string {
 	}
 	cache := fmt.Sprintf("%d MiB of %d MiB experts cached", s.report.CacheBytes>>20, s.profile.ExpertBytes()>>20)
 	if s.report.CacheBytes <= s.store.Smallest() {
-		cache = fmt.Sprintf("no expert cache (%d MiB of slots)", s.report.CacheBytes>>20)
+		cache = fmt.Sprintf("no expert cache (%s of slots)", size(s.report.CacheBytes))
 	}
 	return fmt.Sprintf("streaming %s: %s, %d lanes, %s, %s reads, dense set %s, %d threads", name, cache, s.cfg.Lanes, overlap, direct, s.cfg.Dense, s.cfg.Threads)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/bmoe/bmoe/core/llama"
 	"github.com/bmoe/bmoe/core/model"
 	"github.com/bmoe/bmoe/platform/cpu"
-	"github.com/bmoe/bmoe/platform/memory"
 	"github.com/bmoe/bmoe/platform/process"
 	"github.com/bmoe/bmoe/platform/storage"
 )
@@ -179,6 +178,9 @@ func open(ctx context.Context, cfg Config) (_ *Session, err error) {
 	}, s.pool); err != nil {
 		return nil, input("%s: %v; a smaller context needs less memory", cfg.Model, err)
 	}
+	if err := s.roomToCompute(); err != nil {
+		return nil, err
+	}
 	if s.store != nil {
 		if err := s.allocate(); err != nil {
 			return nil, err
@@ -194,6 +196,8 @@ func open(ctx context.Context, cfg Config) (_ *Session, err error) {
 	}
 	s.progress("loading", 1)
 	s.report.Load = time.Since(start)
+	s.report.ContextBytes = s.profile.KVBytes(s.cfg.Context, bytesPerElement(s.cfg.TypeK), bytesPerElement(s.cfg.TypeV))
+	s.report.ComputeBytes = s.ctx.ComputeBytes
 	s.report.Mode = s.mode()
 	s.report.Libraries = s.lib.Version()
 	s.sample()
@@ -246,39 +250,7 @@ func (s *Session) settle(file *gguf.File) error {
 	if len(c.Devices) > 0 {
 		return input("layers on %s: this build computes on the host alone", strings.Join(c.Devices, ", "))
 	}
-	return s.fits(file)
-}
-
-// fits refuses a context whose KV cache alone is more than this process may hold: llama.cpp would be killed filling it.
-func (s *Session) fits(file *gguf.File) error {
-	kv := s.profile.KVBytes(s.cfg.Context, bytesPerElement(s.cfg.TypeK), bytesPerElement(s.cfg.TypeV))
-	if window, ok := file.Meta.Uint(s.profile.Architecture + ".attention.sliding_window"); ok && window > 0 {
-		kv /= 2 // such models keep the whole context in every second layer at least
-	}
-	m, err := memory.Read()
-	if err != nil || kv <= 0 {
-		return nil // nothing to compare; llama.cpp's own allocation is the judge
-	}
-	have := m.Available
-	if s.cfg.MemoryLimit > 0 {
-		have = min(have, s.cfg.MemoryLimit)
-	}
-	if kv > have {
-		return input("a context of %d tokens needs %d MiB for its KV cache, and this process may hold %d MiB (%s); ask for a smaller one with -c", s.cfg.Context, kv>>20, have>>20, m.Why)
-	}
-	return nil
-}
-
-// bytesPerElement is the size of a KV element of the named type: exact for the plain ones, 1 for the quantized, which
-// are all at most that.
-func bytesPerElement(name string) float64 {
-	switch name {
-	case "f32":
-		return 4
-	case "", "f16", "bf16":
-		return 2
-	}
-	return 1
+	return s.roomForContext(file)
 }
 
 func (s *Session) kvTypes() (k, v, flash int32, err error) {
@@ -361,55 +333,6 @@ func (s *Session) stream(file *gguf.File, o *llama.ModelOptions) error {
 		o.Overrides = append(o.Overrides, llama.Override{Pattern: ".*", Type: s.dense.BufferType()})
 	}
 	return nil
-}
-
-// allocate takes the expert slots, once all else that the run holds is there.
-func (s *Session) allocate() error {
-	bytes := s.cfg.CacheBytes
-	if bytes == CacheAuto {
-		n, err := s.left()
-		if err != nil {
-			return err
-		}
-		bytes = n
-	}
-	used := s.cfg.ExpertsUsed
-	if cycle := s.profile.TokenCycle(used); bytes > 0 && bytes < cycle {
-		s.note("a cache of %d MiB is below the %d MiB that one token's experts take: it can't hit", bytes>>20, cycle>>20)
-	}
-	s.progress("taking memory for experts", 0)
-	taken, err := s.store.Allocate(bytes)
-	if err != nil {
-		return err
-	}
-	s.report.CacheBytes = taken
-	return nil
-}
-
-// margin is what CacheAuto leaves of the memory this process may hold: an unprofiled machine's share, and never less than
-// 256 MiB.
-func margin(holdable int64) int64 { return max(holdable*15/100, 256<<20) }
-
-// left is what an automatic cache may take now: the dense set and the context are held already, the compute buffers are
-// not yet.
-func (s *Session) left() (int64, error) {
-	m, err := memory.Read()
-	if err != nil {
-		return 0, err
-	}
-	u, err := process.Read()
-	if err != nil {
-		return 0, err
-	}
-	holdable := m.Available + u.Anonymous
-	if s.cfg.MemoryLimit > 0 {
-		holdable = min(holdable, s.cfg.MemoryLimit)
-	}
-	bytes := holdable - margin(holdable) - u.Anonymous - s.ctx.ComputeBytes
-	if s.cfg.MemoryLimit > 0 && bytes < s.store.Smallest() {
-		s.note("%d MiB are left for experts, and less than %d MiB can't work", max(bytes, 0)>>20, s.store.Smallest()>>20)
-	}
-	return max(bytes, 0), nil
 }
 
 // warm reads the dense set through the page cache once.

@@ -11,7 +11,7 @@ import (
 // busy otherwise.
 const (
 	maxParts  = 4
-	partBytes = 256 << 10
+	partBytes = 256 << 10 // a multiple of every drive's block
 )
 
 // job is one read: n bytes of a file at off into the slot's memory at to.
@@ -62,7 +62,7 @@ func (s *Store) fetch(t int32, i int32, parts int) {
 	to := int64(i)*c.stride + off%s.align - (off - lo)
 
 	parts = max(1, min(parts, maxParts, int((hi-lo)/partBytes)))
-	step := ((hi-lo)/int64(parts) + blockAlign - 1) &^ (blockAlign - 1)
+	step := ((hi-lo)/int64(parts) + s.align - 1) &^ (s.align - 1)
 	n := int32((hi - lo + step - 1) / step)
 	v.state = reading
 	v.failed.Store(nil)

@@ -12,8 +12,9 @@ import (
 	"github.com/bmoe/bmoe/platform/storage"
 )
 
-// blockAlign is the least alignment that a slot's place is a multiple of, which holds for every drive's blocks.
-const blockAlign = 4096
+// leastAlign is what a slice's place in memory and in the file agree in at least: a cache line, which is more than the
+// 32 bytes that tensors are aligned to in a file.
+const leastAlign = 64
 
 // Tensor is one stacked expert tensor of a model file: Experts slices of Slice bytes, one after the other.
 type Tensor struct {
@@ -135,7 +136,7 @@ func New(cfg Config) (*Store, error) {
 	if len(cfg.Tensors) == 0 {
 		return nil, errors.New("the model has no expert tensors to stream")
 	}
-	s := &Store{cfg: cfg, lib: cfg.Library, align: blockAlign, wake: make(chan struct{}, 1)}
+	s := &Store{cfg: cfg, lib: cfg.Library, align: leastAlign, wake: make(chan struct{}, 1)}
 	for _, f := range cfg.Files {
 		s.align = max(s.align, int64(f.Align()))
 	}

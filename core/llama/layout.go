@@ -3,7 +3,7 @@ package llama
 import "unsafe"
 
 // The structs below mirror the pinned headers (llama.h, ggml.h, ggml-cpu.h, ggml-backend-impl.h, ggml-impl.h).
-// TestLayout compiles a C++ program against those headers and compares every size and offset.
+// TestLayout compiles a C program against those headers and compares every size and offset.
 
 // ModelParams mirrors llama_model_params.
 type ModelParams struct {
@@ -178,6 +178,12 @@ type Registry struct {
 	Interface  RegistryInterface
 	Context    uintptr
 }
+
+// How many operations and types the pin has (GGML_OP_COUNT, GGML_TYPE_COUNT): ggml reads past its tables beyond them.
+const (
+	opCount   = 101
+	typeCount = 43
+)
 
 // APIVersion is GGML_BACKEND_API_VERSION of the pin; a module with another one is not loaded.
 const APIVersion = 2

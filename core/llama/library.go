@@ -181,9 +181,9 @@ func (l *Library) open() error {
 	return nil
 }
 
-// op is the number of the operation that ggml calls name, or -1. GGML_OP_COUNT of the pin is below 128.
+// op is the number of the operation that ggml calls name, or -1.
 func (l *Library) op(name string) int32 {
-	for i := range int32(80) {
+	for i := range int32(opCount) {
 		if l.OpName(i) == name {
 			return i
 		}
@@ -193,8 +193,8 @@ func (l *Library) op(name string) int32 {
 
 // KVType is ggml's number of a type by its name ("f16", "q8_0"), or an error.
 func (l *Library) KVType(name string) (int32, error) {
-	for i := range int32(40) {
-		if l.TypeName(i) == name {
+	for i := range int32(typeCount) {
+		if name != "" && l.TypeName(i) == name {
 			return i, nil
 		}
 	}

@@ -13,18 +13,18 @@ import (
 
 // ggml's log levels (enum ggml_log_level).
 const (
-	logWarn  = 3
 	logError = 4
 	logCont  = 5
 )
 
-// native collects what the libraries say. Lines come in pieces: a message without a newline is continued by the next.
+// native collects what the libraries say. Lines come in pieces: a text without a newline is continued by the next.
 var native struct {
 	sync.Mutex
 	line    strings.Builder
-	level   uintptr
-	capture *[]string // where errors go instead of to the person, while a call that reports them is under way
-	buffers *int64    // where the sizes of compute buffers are added up, while a context is made
+	level   int32
+	capture bool     // errors are kept, not shown to the person, while a call that reports them is under way
+	errors  []string // the ones kept
+	buffers *int64   // where the sizes of compute buffers are added up, while a context is made
 	once    sync.Once
 	hook    uintptr
 }
@@ -32,7 +32,7 @@ var native struct {
 // routeLogs sends the libraries' log to slog at debug level, and their errors at error level.
 func (l *Library) routeLogs() {
 	native.once.Do(func() {
-		native.hook = purego.NewCallback(func(level uintptr, text uintptr, _ uintptr) uintptr {
+		native.hook = purego.NewCallback(func(level int32, text uintptr, _ uintptr) uintptr {
 			onLog(level, GoString(text))
 			return 0
 		})
@@ -41,28 +41,43 @@ func (l *Library) routeLogs() {
 	l.GGMLLogSet(native.hook, 0)
 }
 
-func onLog(level uintptr, text string) {
+// onLog takes a piece of text: part of a line, a line, or several.
+func onLog(level int32, text string) {
 	native.Lock()
 	defer native.Unlock()
-	if level != logCont {
+	if level == logCont {
+		level = native.level
+	}
+	if level != native.level {
+		endLine() // what came before was left without its newline
 		native.level = level
 	}
-	native.line.WriteString(text)
-	if !strings.HasSuffix(text, "\n") {
-		return
+	for {
+		head, tail, ended := strings.Cut(text, "\n")
+		native.line.WriteString(head)
+		if !ended {
+			return
+		}
+		endLine()
+		text = tail
 	}
+}
+
+// endLine passes on the line that has been collected. Lines of dots alone show a progress that is shown elsewhere.
+func endLine() {
 	line := strings.TrimSpace(native.line.String())
 	native.line.Reset()
-	if line == "" || strings.Trim(line, ".") == "" {
+	if strings.Trim(line, ".") == "" {
 		return
 	}
 	if native.buffers != nil {
 		*native.buffers += computeBuffer(line)
 	}
 	switch {
-	case native.level >= logError && native.capture != nil:
-		*native.capture = append(*native.capture, line)
-	case native.level >= logError:
+	case native.level < logError:
+	case native.capture:
+		native.errors = append(native.errors, line)
+	default:
 		slog.Error(line, "from", "llama.cpp")
 		return
 	}
@@ -71,43 +86,40 @@ func onLog(level uintptr, text string) {
 	}
 }
 
-// captureErrors keeps the libraries' error lines until the returned function is called, which gives them.
-func (l *Library) captureErrors() func() []string {
-	var lines []string
+// captureErrors keeps the libraries' error lines from now on, for the error that will be returned. It allocates nothing:
+// every token's decode is between it and captured.
+func (l *Library) captureErrors() {
 	native.Lock()
-	native.capture = &lines
-	native.Unlock()
-	return func() []string {
-		native.Lock()
-		defer native.Unlock()
-		native.capture = nil
-		return lines
-	}
+	defer native.Unlock()
+	native.capture = true
 }
 
-// reason picks the line of a failure that says most: the longest tail after a function's name, or the fallback.
+// captured ends captureErrors and gives the lines.
+func (l *Library) captured() []string {
+	native.Lock()
+	defer native.Unlock()
+	lines := native.errors
+	native.capture, native.errors = false, nil
+	return lines
+}
+
+// reason is the cause of a failure: the first line that says one, without the names of functions before it. What the
+// libraries say after that is what they could not do because of it.
 func reason(lines []string, fallback string) string {
-	best := ""
 	for _, line := range lines {
 		for {
+			line = strings.TrimPrefix(line, "error loading model: ")
 			head, tail, ok := strings.Cut(line, ": ")
 			if !ok || strings.ContainsAny(head, " '\"") {
 				break
 			}
 			line = tail
 		}
-		line = strings.TrimPrefix(line, "error loading model: ")
-		if strings.HasPrefix(line, "failed to load model") {
-			continue
-		}
-		if len(line) > len(best) {
-			best = line
+		if line != "failed to load model" {
+			return line
 		}
 	}
-	if best == "" {
-		return fallback
-	}
-	return best
+	return fallback
 }
 
 var computeLine = regexp.MustCompile(`compute buffer size =\s+([0-9.]+) MiB`)

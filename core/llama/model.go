@@ -98,9 +98,9 @@ func (l *Library) LoadModel(ctx context.Context, path string, o ModelOptions) (*
 	}
 	p.Progress = progress.hook
 
-	capture := l.captureErrors()
+	l.captureErrors()
 	h := l.ModelLoad(path, p)
-	said := capture()
+	said := l.captured()
 	runtime.KeepAlive(devices)
 	runtime.KeepAlive(overrides)
 	runtime.KeepAlive(keep)
@@ -146,8 +146,11 @@ func (m *Model) Tokenize(text string) ([]int32, error) {
 	return out[:n], nil
 }
 
-// Piece is the text of a token: bytes that need not be whole UTF-8 characters.
+// Piece is the text of a token: bytes that need not be whole UTF-8 characters. A special token has none.
 func (m *Model) Piece(token int32) []byte {
+	if token < 0 || int(token) >= m.VocabSize() {
+		return nil // llama.cpp ends the process
+	}
 	buf := make([]byte, 64)
 	n := m.lib.TokenPiece(m.vocab, token, &buf[0], int32(len(buf)), 0, false)
 	if n < 0 {
@@ -194,9 +197,10 @@ func (m *Model) NewContext(o ContextOptions, pool *Threadpool) (*Context, error)
 	p.FlashAttn = o.FlashAttn
 	p.NoPerf = true
 	p.OpOffload = o.OpOffload
-	capture, count := l.captureErrors(), l.countBuffers()
+	l.captureErrors()
+	count := l.countBuffers()
 	h := l.ContextInit(m.handle, p)
-	said, compute := capture(), count()
+	said, compute := l.captured(), count()
 	if h == 0 {
 		return nil, fmt.Errorf("llama.cpp can't make a context of %d tokens: %s", o.Length, reason(said, "it gave no reason"))
 	}
@@ -231,12 +235,17 @@ func (c *Context) Decode(tokens []int32) error {
 	if len(tokens) == 0 {
 		return nil
 	}
+	if most := int(c.lib.ContextBatch(c.handle)); len(tokens) > most { // llama.cpp ends the process
+		return fmt.Errorf("%d tokens in one batch are more than the context's %d", len(tokens), most)
+	}
 	if cap(c.tokens) < len(tokens) {
 		c.tokens = make([]int32, len(tokens))
 	}
 	c.tokens = c.tokens[:len(tokens)]
 	copy(c.tokens, tokens)
+	c.lib.captureErrors()
 	r := c.lib.Decode(c.handle, Batch{Tokens: int32(len(tokens)), Token: Addr(c.tokens)})
+	said := c.lib.captured()
 	switch {
 	case r == 0:
 		return nil
@@ -247,7 +256,7 @@ func (c *Context) Decode(tokens []int32) error {
 	case r == 2:
 		return ErrAborted
 	}
-	return fmt.Errorf("llama.cpp failed to compute (%d)", r)
+	return fmt.Errorf("llama.cpp failed to compute: %s", reason(said, "it gave no reason"))
 }
 
 // Logits views the last token's logits, one per token of the vocabulary, valid until the next Decode.

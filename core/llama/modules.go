@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ebitengine/purego"
@@ -44,58 +45,72 @@ func modules(dir string) ([]Module, error) {
 // isCPU tells a variant of the CPU backend: "cpu" or "cpu-haswell".
 func (m Module) isCPU() bool { return m.Name == "cpu" || strings.HasPrefix(m.Name, "cpu-") }
 
-// loadCPU asks every CPU variant in the directory for its score and registers the best alone. Each is opened with its
-// symbols to itself, since all variants export the same ones.
+// loadCPU asks every CPU variant in the directory for its score and registers the best alone, or the next best where that
+// one turns out not to work. Each is opened with its symbols to itself, since all variants export the same ones.
 func (l *Library) loadCPU() error {
 	all, err := modules(l.Dir)
 	if err != nil {
 		return err
 	}
-	best := Module{}
+	var usable []Module
 	seen := 0
 	for _, m := range all {
 		if !m.isCPU() {
 			continue
 		}
 		seen++
-		h, err := dynlib.OpenModule(m.Path)
-		if err != nil {
-			slog.Warn("a compute module does not load and is left out", "module", filepath.Base(m.Path), "error", err)
+		if m.Score, err = score(m.Path); err != nil {
+			leftOut(m, err)
 			continue
 		}
-		m.Score = 1 // a module that rates nothing runs anywhere
-		if p, err := dynlib.Symbol(h, "ggml_backend_score"); err == nil {
-			r, _, _ := purego.SyscallN(p)
-			m.Score = int(int32(r))
-		}
 		slog.Debug("CPU variant", "module", m.Name, "score", m.Score)
-		if m.Score > best.Score {
-			best = m
-		}
-		if err := dynlib.CloseModule(h); err != nil {
-			slog.Debug("close a CPU variant", "module", m.Name, "error", err)
+		if m.Score > 0 {
+			usable = append(usable, m)
 		}
 	}
-	if best.Score == 0 {
-		if seen > 0 {
-			return fmt.Errorf("none of the %d CPU modules in %s runs on this processor; build one with `go tool mage build`", seen, l.Dir)
+	slices.SortStableFunc(usable, func(a, b Module) int { return b.Score - a.Score })
+	for _, m := range usable {
+		if err := l.register(m); err != nil {
+			leftOut(m, err)
+			continue
 		}
-		return fmt.Errorf("%w: no CPU module (%s) is in %s; unpack the whole archive and keep its files together", ErrMissing, dynlib.Name("ggml-cpu-*"), l.Dir)
+		l.CPU = m
+		return l.bindCPU()
 	}
-	if err := l.register(best); err != nil {
-		return err
+	if seen > 0 {
+		return fmt.Errorf("none of the CPU modules in %s (%d) runs on this processor; build one with `go tool mage build`", l.Dir, seen)
 	}
-	l.CPU = best
-	return l.bindCPU()
+	return fmt.Errorf("%w: no CPU module (%s) is in %s; unpack the whole archive and keep its files together", ErrMissing, dynlib.Name("ggml-cpu-*"), l.Dir)
+}
+
+// score is the module's ggml_backend_score, 1 where it has none and so runs anywhere.
+func score(path string) (int, error) {
+	h, err := dynlib.OpenModule(path)
+	if err != nil {
+		return 0, err
+	}
+	score := 1
+	if p, err := dynlib.Symbol(h, "ggml_backend_score"); err == nil {
+		r, _, _ := purego.SyscallN(p)
+		score = int(int32(r))
+	}
+	return score, dynlib.CloseModule(h)
+}
+
+func leftOut(m Module, err error) {
+	slog.Warn("a compute module does not load and is left out", "module", filepath.Base(m.Path), "error", err)
 }
 
 // register loads one module by its absolute path. ggml_backend_load looks nowhere else.
 func (l *Library) register(m Module) error {
-	capture := l.captureErrors()
+	if err := dynlib.Whole(m.Path); err != nil {
+		return fmt.Errorf("the compute module %s does not load: %w", filepath.Base(m.Path), err)
+	}
+	l.captureErrors()
 	reg := l.LoadModule(m.Path)
-	said := capture()
+	said := l.captured()
 	if reg == 0 {
-		return fmt.Errorf("the compute module %s does not load: %s", filepath.Base(m.Path), reason(said, "it gave no backend"))
+		return fmt.Errorf("the compute module %s does not load: %s", filepath.Base(m.Path), reason(said, "it does not suit this machine"))
 	}
 	return nil
 }

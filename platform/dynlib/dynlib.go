@@ -60,7 +60,7 @@ func OpenModule(path string) (uintptr, error) {
 // of one. Where the system itself refuses such a file, this says nothing.
 func Whole(path string) error {
 	if err := whole(path); err != nil {
-		return fmt.Errorf("the library %s is damaged: %w", path, err)
+		return fmt.Errorf("%s is no whole library: %w", path, err)
 	}
 	return nil
 }
