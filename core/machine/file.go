@@ -6,77 +6,139 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
-	"strings"
 )
 
-// Load reads a profile and refuses one that is malformed, of another version or that contradicts itself. The error is one
-// line; name is what it calls the file.
-func Load(r io.Reader, name string) (Profile, error) {
-	text, err := io.ReadAll(io.LimitReader(r, largest+1))
-	if err != nil {
-		return Profile{}, fmt.Errorf("%s: %w", name, err)
-	}
-	if len(text) > largest {
-		return Profile{}, fmt.Errorf("%s: larger than any machine profile", name)
-	}
-	var version struct {
-		Version *int `json:"version"`
-	}
-	if err := json.Unmarshal(text, &version); err != nil {
-		return Profile{}, fmt.Errorf("%s: not a machine profile: %w", name, oneLine(err))
-	}
-	if version.Version == nil {
-		return Profile{}, fmt.Errorf("%s: not a machine profile: it states no version", name)
-	}
-	if *version.Version != Version {
-		return Profile{}, fmt.Errorf("%s: a machine profile of version %d, and this program reads version %d: save it again",
-			name, *version.Version, Version)
-	}
-	var p Profile
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&p); err != nil {
-		return Profile{}, fmt.Errorf("%s: %w", name, oneLine(err))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Profile{}, fmt.Errorf("%s: something follows the profile", name)
-	}
-	if err := p.Check(); err != nil {
-		return Profile{}, fmt.Errorf("%s: %w", name, err)
-	}
-	return p, nil
+// Version is the version of a profile's JSON form. It changes with the meaning of any of its fields.
+const Version = 1
+
+// maxJSON bounds what Decode reads, in bytes: far above the profile of a machine with a hundred devices.
+const maxJSON = 1 << 20
+
+// document is a profile's JSON form.
+type document struct {
+	Kind    string `json:"profile"` // always "machine", so that no other profile is taken for one
+	Version int    `json:"version"`
+	*Profile
 }
 
-// largest is far more than a profile of a hundred devices.
-const largest = 1 << 20
-
-func oneLine(err error) error {
-	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
-}
-
-// Save writes the profile, its version set and every path in its texts replaced, so that it can be given away.
-func (p Profile) Save(w io.Writer) error {
-	p.Version = Version
+// Encode writes the profile as JSON, every path in its texts replaced, so that it can be given away. What contradicts
+// itself is not written.
+func (p *Profile) Encode(w io.Writer) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
+	clean := scrubbed(reflect.ValueOf(*p)).Interface().(Profile)
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(scrubbed(reflect.ValueOf(p)).Interface()); err != nil {
+	if err := e.Encode(document{"machine", Version, &clean}); err != nil {
 		return err
 	}
 	_, err := w.Write(text.Bytes())
 	return err
 }
 
-// path is an absolute path or one of a user's home, of either slant.
-var path = regexp.MustCompile(`(^|[\s"'(=:,])(?:~?/[^\s"'(),:]+|[A-Za-z]:\\[^\s"'(),]+|\\\\[^\s"'(),]+)`)
+// Decode reads what Encode wrote. Its error says in one line what is wrong: no JSON, not a machine profile, one of another
+// version, or one whose facts contradict each other.
+func Decode(r io.Reader) (*Profile, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxJSON+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxJSON {
+		return nil, fmt.Errorf("larger than the %d MiB that a machine profile may have", maxJSON>>20)
+	}
+	// What it is comes first: the fields of another kind or version mean nothing here.
+	var is struct {
+		Kind    string `json:"profile"`
+		Version int    `json:"version"`
+	}
+	if err := json.Unmarshal(text, &is); err != nil {
+		return nil, fmt.Errorf("not a machine profile: %w", err)
+	}
+	switch {
+	case is.Kind != "machine":
+		return nil, errors.New(`not a machine profile: it has no "profile": "machine"`)
+	case is.Version != Version:
+		return nil, fmt.Errorf("a machine profile of version %d; this program reads version %d, so save it anew", is.Version, Version)
+	}
+	d := document{Profile: new(Profile)}
+	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&d); err != nil {
+		return nil, fmt.Errorf("malformed machine profile: %w", err)
+	}
+	if err := d.Check(); err != nil {
+		return nil, fmt.Errorf("contradictory machine profile: %w", err)
+	}
+	return d.Profile, nil
+}
 
-func scrub(text string) string { return path.ReplaceAllString(text, "${1}(a path)") }
+// Save writes the profile to a file, which is there whole or not at all. To what is no regular file, a pipe or a terminal,
+// it is just written.
+func (p *Profile) Save(path string) error {
+	var text bytes.Buffer
+	if err := p.Encode(&text); err != nil {
+		return err
+	}
+	write := replace
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		write = func(path string, text []byte) error { return os.WriteFile(path, text, 0) }
+	}
+	if err := write(path, text.Bytes()); err != nil {
+		return fmt.Errorf("%s: cannot be written: %w", path, reason(err))
+	}
+	return nil
+}
+
+// replace puts a new file in the place of path.
+func replace(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".profile-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// Load reads a profile from a file. Its error names the file.
+func Load(path string) (*Profile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, reason(err))
+	}
+	defer f.Close()
+	p, err := Decode(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, reason(err))
+	}
+	return p, nil
+}
+
+// reason is an error without the path that os puts into it; ours already name the file.
+func reason(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// absolute is an absolute path or one below a user's home, of either slant.
+var absolute = regexp.MustCompile(`(^|[\s"'(=:,])(?:~?/[^\s"'(),:]+|[A-Za-z]:\\[^\s"'(),]+|\\\\[^\s"'(),]+)`)
+
+func scrub(text string) string { return absolute.ReplaceAllString(text, "${1}(a path)") }
 
 // scrubbed is a copy of v with scrub applied to every text in it.
 func scrubbed(v reflect.Value) reflect.Value {

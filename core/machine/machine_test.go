@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -19,7 +21,7 @@ const probed = "measured by the test"
 
 func sample() Profile {
 	return Profile{
-		Version: Version, Name: "laptop",
+		Name: "laptop",
 		Memory: Memory{
 			Total: Known(int64(16<<30), probed), Available: Known(int64(8<<30), probed), Keepable: Unknown[int64]("not asked"),
 			CompressorRatio: Known(2.5, probed), IdleAnonymous: Known(int64(1<<30), probed), Pressure: Known(Compresses, probed),
@@ -85,20 +87,20 @@ func TestDevice(t *testing.T) {
 
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
-	for _, p := range []Profile{sample(), {Version: Version}} {
+	for _, p := range []Profile{sample(), {}} {
 		var text bytes.Buffer
-		require.NoError(t, p.Save(&text))
-		back, err := Load(&text, "it")
+		require.NoError(t, p.Encode(&text))
+		back, err := Decode(&text)
 		require.NoError(t, err)
-		assert.Equal(t, p, back)
+		assert.Equal(t, p, *back)
 	}
 	var text bytes.Buffer
-	require.NoError(t, Profile{}.Save(&text), "the version is set")
+	require.NoError(t, new(Profile).Encode(&text))
 	assert.Contains(t, text.String(), `"value": null`, "an unknown fact is written, and as unknown")
 }
 
 // A profile is given away: it holds no path and so no user's name.
-func TestSaveTakesPathsOut(t *testing.T) {
+func TestEncodeTakesPathsOut(t *testing.T) {
 	t.Parallel()
 	p := sample()
 	p.Name = "the machine of /home/somebody"
@@ -107,7 +109,7 @@ func TestSaveTakesPathsOut(t *testing.T) {
 	p.Devices[0].Description = `driver at \\server\share, v1/2`
 	p.Devices[0].Usable = No("ended by signal 11 in '/opt/somebody/lib.so'")
 	var text bytes.Buffer
-	require.NoError(t, p.Save(&text))
+	require.NoError(t, p.Encode(&text))
 	for _, part := range []string{"somebody", "Users", "server", "opt", "~/x"} {
 		assert.NotContains(t, text.String(), part)
 	}
@@ -154,39 +156,66 @@ func TestCheck(t *testing.T) {
 		err := p.Check()
 		require.ErrorContains(t, err, want)
 		assert.NotContains(t, err.Error(), "\n")
-		assert.Equal(t, err, p.Save(&bytes.Buffer{}), "what contradicts itself is not saved")
+		assert.Equal(t, err, p.Encode(&bytes.Buffer{}), "what contradicts itself is not saved")
 	}
 }
 
-func TestLoadRefuses(t *testing.T) {
+func TestDecodeRefuses(t *testing.T) {
 	t.Parallel()
-	good, err := json.Marshal(sample())
-	require.NoError(t, err)
+	var good bytes.Buffer
+	p := sample()
+	require.NoError(t, p.Encode(&good))
 	replaced := func(old, new string) string {
-		text := strings.Replace(string(good), old, new, 1)
-		require.NotEqual(t, string(good), text)
+		text := strings.Replace(good.String(), old, new, 1)
+		require.NotEqual(t, good.String(), text)
 		return text
 	}
 	for text, want := range map[string]string{
-		"":                       "m.json: not a machine profile: unexpected end",
-		"GGUF":                   "m.json: not a machine profile: invalid character",
-		"{}":                     "m.json: not a machine profile: it states no version",
-		"[]":                     "m.json: not a machine profile: json: cannot unmarshal array",
-		`{"version":2}`:          "m.json: a machine profile of version 2, and this program reads version 1",
-		`{"version":1,"cpus":3}`: `m.json: json: unknown field "cpus"`,
-		replaced(`"linked":{"value":1`, `"linked":{"value":"one"`):     "a fact is written as",
-		replaced(`"linked":{"value":1`, `"linked":{"number":1`):        "a fact is written as",
-		replaced(`"total":{"value":17179869184`, `"total":{"value":1`): "m.json: memory.available is 8589934592, more than memory.total, which is 1",
-		string(good) + "{}":        "after top-level value",
-		strings.Repeat(" ", 2<<20): "m.json: larger than any machine profile",
+		"":                          "not a machine profile: unexpected end",
+		"GGUF":                      "not a machine profile: invalid character",
+		"{}":                        `not a machine profile: it has no "profile": "machine"`,
+		"[]":                        "not a machine profile: json: cannot unmarshal array",
+		`{"profile":"model"}`:       `not a machine profile: it has no "profile": "machine"`,
+		replaced(": 1,", ": 2,"):    "a machine profile of version 2; this program reads version 1",
+		replaced(`"name"`, `"nom"`): `malformed machine profile: json: unknown field "nom"`,
+		replaced(`"value": 17179869184`, `"value": "many"`): "a fact is written as",
+		replaced(`"value": 17179869184`, `"number": 1`):     "a fact is written as",
+		replaced(`"value": 17179869184`, `"value": 1`):      "contradictory machine profile: memory.available is 8589934592, more than memory.total, which is 1",
+		good.String() + "{}":                                "not a machine profile: invalid character '{' after top-level value",
+		strings.Repeat(" ", 2<<20):                          "larger than the 1 MiB",
 	} {
-		_, err := Load(strings.NewReader(text), "m.json")
+		_, err := Decode(strings.NewReader(text))
 		require.ErrorContains(t, err, want)
 		assert.NotContains(t, err.Error(), "\n", "one line")
 	}
-	_, err = Load(failing{}, "m.json")
-	assert.ErrorContains(t, err, "m.json: the drive is gone")
-	assert.Error(t, sample().Save(failing{}))
+	_, err := Decode(failing{})
+	assert.ErrorContains(t, err, "the drive is gone")
+	assert.Error(t, p.Encode(failing{}))
+}
+
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "machine.json")
+	p := sample()
+	require.NoError(t, p.Save(path))
+	require.NoError(t, p.Save(path), "over an older one")
+	back, err := Load(path)
+	require.NoError(t, err)
+	assert.Equal(t, p, *back)
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	assert.Len(t, left, 1, "nothing else is left behind")
+
+	_, err = Load(path + ".not")
+	assert.EqualError(t, err, path+".not: no such file or directory")
+	require.NoError(t, os.WriteFile(path, []byte("{}"), 0o600))
+	_, err = Load(path)
+	assert.ErrorContains(t, err, path+": not a machine profile")
+
+	assert.ErrorContains(t, p.Save(filepath.Join(path, "below")), "cannot be written")
+	assert.ErrorContains(t, p.Save(filepath.Dir(path)), "cannot be written")
+	p.Devices[0].Name = ""
+	assert.ErrorContains(t, p.Save(path), "one has no name")
 }
 
 type failing struct{}
@@ -196,25 +225,26 @@ func (failing) Write([]byte) (int, error) { return 0, errors.New("the drive is g
 
 // Whatever a file says, loading it ends with a profile that passes its own check and saves, or with one line.
 func FuzzLoad(f *testing.F) {
-	good, err := json.Marshal(sample())
-	require.NoError(f, err)
-	f.Add(good)
-	f.Add([]byte(`{"version":1,"storage":{"curve":[{"size":1,"lanes":1,"rate":1e308}]}}`))
-	f.Add([]byte(`{"version":1,"memory":{"total":{"value":null}},"devices":null}`))
+	var good bytes.Buffer
+	p := sample()
+	require.NoError(f, p.Encode(&good))
+	f.Add(good.Bytes())
+	f.Add([]byte(`{"profile":"machine","version":1,"storage":{"curve":[{"size":1,"lanes":1,"rate":1e308}]}}`))
+	f.Add([]byte(`{"profile":"machine","version":1,"memory":{"total":{"value":null}},"devices":null}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		p, err := Load(bytes.NewReader(text), "it")
+		p, err := Decode(bytes.NewReader(text))
 		if err != nil {
 			assert.NotContains(t, err.Error(), "\n")
 			return
 		}
 		require.NoError(t, p.Check())
 		var saved bytes.Buffer
-		require.NoError(t, p.Save(&saved))
+		require.NoError(t, p.Encode(&saved))
 		first := saved.String()
-		again, err := Load(&saved, "it")
+		again, err := Decode(&saved)
 		require.NoError(t, err)
 		var twice bytes.Buffer
-		require.NoError(t, again.Save(&twice))
+		require.NoError(t, again.Encode(&twice))
 		assert.Equal(t, first, twice.String())
 	})
 }
@@ -224,7 +254,6 @@ func TestEveryFactSurvives(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var p Profile
-		p.Version = Version
 		n := 0
 		var visit func(v reflect.Value)
 		visit = func(v reflect.Value) {

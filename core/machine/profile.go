@@ -1,12 +1,8 @@
 package machine
 
-// Version is the version of the JSON form.
-const Version = 1
-
 // Profile is everything a plan may know about a machine. Sizes are bytes, rates bytes per second, prices seconds.
 type Profile struct {
-	Version int    `json:"version"`
-	Name    string `json:"name"` // the kind of machine, for a person: no host or user name
+	Name string `json:"name"` // the kind of machine, for a person: no host or user name
 
 	Memory   Memory   `json:"memory"`
 	Cores    Cores    `json:"cores"`

@@ -165,7 +165,7 @@ var catalogue = []entry{
 	// Nothing probed.
 	{
 		name: "nothing was probed at all", why: "every line says unprobed, and the run holds nothing on a guess",
-		machine: machine.Profile{Version: machine.Version, Name: "unknown"}, model: qwen, regime: UnknownRegime, outcome: Streams,
+		machine: machine.Profile{Name: "unknown"}, model: qwen, regime: UnknownRegime, outcome: Streams,
 		knobs: map[string]string{"moe-stream": "on", "dense-weights": "mmap", "cache-mb": "auto", "io-threads": "4", "odirect": "on", "ubatch": "auto"},
 		source: map[string]Source{"budget": Unprobed, "moe-stream": Unprobed, "dense-weights": Unprobed, "cache-mb": Unprobed, "io-threads": Unprobed,
 			"odirect": Unprobed, "ubatch": Unprobed, "threads": Unprobed, "placement": Unprobed},

@@ -133,7 +133,7 @@ const perMiB, perGiB = float64(1 << 20), float64(1 << 30)
 // desktop swaps, has a good drive and no accelerator.
 func desktop(total, available int64) machine.Profile {
 	return machine.Profile{
-		Version: machine.Version, Name: "desktop",
+		Name: "desktop",
 		Memory: machine.Memory{
 			Total: machine.Known(total, probed), Available: machine.Known(available, probed),
 			Pressure:    machine.Known(machine.Swaps, probed),

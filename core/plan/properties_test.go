@@ -39,7 +39,7 @@ func answers(values ...bool) *rapid.Generator[bool] { return rapid.SampledFrom(v
 
 func anyMachine(t *rapid.T) machine.Profile {
 	total := rapid.Int64Range(gib(1), gib(64)).Draw(t, "total")
-	m := machine.Profile{Version: machine.Version, Name: "random"}
+	m := machine.Profile{Name: "random"}
 	m.Memory = machine.Memory{
 		Total:           machine.Known(total, probed),
 		Available:       maybe(t, "available", rapid.Int64Range(inMiB(100), total)),
