@@ -90,7 +90,7 @@ func configure(set *params.Set, m *model.Profile) engine.Config {
 	chosen := func(name string) int { return int(max(set.Int(name), 0)) }
 	c := engine.Config{
 		Model:        set.String("model"),
-		Context:      int(plan.Context(set.Int("ctx-size"), m.Context)),
+		Context:      plan.Context(set.Int("ctx-size"), m.Context, plan.DefaultPolicy()),
 		Ubatch:       chosen("ubatch"),
 		Threads:      chosen("threads"),
 		ThreadsBatch: chosen("threads-batch"),

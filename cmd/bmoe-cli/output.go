@@ -132,6 +132,17 @@ func (t *table) row(token engine.Token) error {
 	return t.write(cells)
 }
 
+// note writes a line about the run.
+func (t *table) note(text string) error {
+	if t == nil {
+		return nil
+	}
+	if _, err := fmt.Fprintf(t.file, "# %s\n", text); err != nil {
+		return fmt.Errorf("%s: %w", params.Flag("csv"), err)
+	}
+	return nil
+}
+
 // write puts one line into the file, not only into memory, so that the rows so far outlive whatever comes.
 func (t *table) write(cells []string) error {
 	err := t.csv.Write(cells)

@@ -136,6 +136,18 @@ func (p *program) run(ctx context.Context, set *params.Set) error {
 	case set.Bool("list-devices"):
 		return p.listDevices()
 	}
+	if err := able(set); err != nil {
+		return err
+	}
+	if err := p.save(set); err != nil {
+		return err
+	}
+	switch {
+	case set.Bool("plan-only"), set.Bool("plan-json"):
+		return p.planOnly(set)
+	case set.Pinned("save-machine"), set.Pinned("save-model"):
+		return nil
+	}
 	return p.answer(ctx, set)
 }
 
@@ -173,25 +185,21 @@ func (p *program) answer(ctx context.Context, set *params.Set) (err error) {
 	}
 	defer func() { err = errors.Join(err, table.close()) }()
 
-	m, err := p.profile(set.String("model"))
+	m, err := p.subject(set)
 	if err != nil {
-		return inputError{err}
-	}
-	if err := check(set, m); err != nil {
 		return err
 	}
+	page := p.style(set, p.bars)
+	var made plan.Plan
 	var decisions []string
 	if set.Bool("auto") {
-		on, err := p.machine()
-		if err != nil {
-			slog.Warn("what this process may hold is not known", "error", err)
+		if made, err = p.plan(set, m); err != nil {
+			return err
 		}
-		explain := set.Bool("plan-explain")
-		made := plan.Make(m, on, set)
 		for _, d := range made.Decisions {
-			decisions = append(decisions, d.Line(explain))
+			decisions = append(decisions, d.Line(page.Full))
 		}
-		set = made.Set
+		set = made.Params
 	}
 	if err := drawSeed(set); err != nil {
 		return err
@@ -199,8 +207,8 @@ func (p *program) answer(ctx context.Context, set *params.Set) (err error) {
 	config := configure(set, m)
 	mode := modeLine(config, m, decisions != nil)
 	p.say("%s", mode)
-	for _, line := range decisions {
-		p.say("%s", line)
+	if err := p.showPlan(made, page, decisions); err != nil {
+		return err
 	}
 	slog.Debug("the run again", "line", params.Line("bmoe-cli", set))
 
@@ -240,6 +248,9 @@ func (p *program) answer(ctx context.Context, set *params.Set) (err error) {
 		return err // nothing was computed
 	}
 	report(p.err, s.Report(), result.Stop, notes(set, m))
+	if text := outcome(p.err, made.Prediction, s.Report()); text != "" {
+		err = errors.Join(err, table.note("plan: "+text))
+	}
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func newStage(t *testing.T) *stage {
 			return nil, fmt.Errorf("%s: not a GGUF file", path)
 		},
 		machine: func() (machine.Profile, error) {
-			return machine.Profile{Holdable: 1 << 30, HoldableFrom: "the test's word"}, nil
+			return machine.Profile{Name: "a test", Memory: machine.Memory{Available: machine.Known(int64(1<<30), "the test's word")}}, nil
 		},
 		open: func(ctx context.Context, c engine.Config) (session, error) {
 			s.config = c
@@ -378,7 +378,7 @@ func TestTable(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	assert.True(t, strings.HasPrefix(lines[0], "# bmoe-cli "), lines[0])
 	assert.Equal(t, "# mode: plain llama.cpp, nothing streamed, as planned", lines[1])
-	assert.True(t, strings.HasPrefix(lines[2], "# plan: memory = 1024 MiB  [measured]  "), lines[2])
+	assert.True(t, strings.HasPrefix(lines[2], "# plan: ctx-size = 4096  [policy]  "), lines[2])
 	n := len(lines)
 	assert.Equal(t, "index,id,elapsed_ns,hits,misses,read_bytes,wait_ns", lines[n-5])
 	assert.Equal(t, "0,100,1000000,3,1,1048576,1000", lines[n-4])
@@ -418,16 +418,17 @@ func TestPlanLines(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto -c 512"))
-	assert.Contains(t, s.err.String(), "\n  ctx-size = 512  [operator]  set by hand\n")
-	assert.Contains(t, s.err.String(), "\n  regime = fits  [derived]  the whole model, ")
+	assert.Contains(t, s.err.String(), "\n  ctx-size = 512  [operator]  Set by hand\n")
+	assert.Contains(t, s.err.String(), "\n  regime = fits  [derived]  The whole model, ")
 	assert.Equal(t, 512, s.config.Ubatch, "the plan is what runs")
 
 	s = newStage(t)
 	s.program.machine = func() (machine.Profile, error) { return machine.Profile{}, errors.New("no such file") }
 	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto --plan-explain"))
-	assert.Contains(t, s.err.String(), "\n  memory = unknown  [unprobed]  what this process may hold could not be read; --memory says it\n")
+	assert.Contains(t, s.err.String(), "\n  budget = -  [unprobed]  nobody measured what this process may hold\n")
 	assert.True(t, s.config.Stream)
-	assert.Zero(t, s.config.CacheBytes)
+	assert.Equal(t, engine.CacheAuto, s.config.CacheBytes, "the session finds out")
+	assert.Equal(t, "mmap", s.config.Dense, "nothing is held on a guess")
 }
 
 func TestReport(t *testing.T) {

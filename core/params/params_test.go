@@ -180,8 +180,8 @@ func TestMistakes(t *testing.T) {
 		"--auto --cache-mb 4096 --memory 3G":     `--cache-mb and --memory contradict each other: the cache would be larger than all the memory the run may hold`,
 		"--no-moe-stream --cache-mb 1":           `--no-moe-stream and --cache-mb contradict each other: one turns off what the other is about`,
 		"--no-moe-stream --auto --io-threads 2":  `--no-moe-stream and --io-threads contradict each other: one turns off what the other is about`,
-		"--io-threads 2":                         `--io-threads does nothing without --moe-stream or --auto`,
-		"--plan-explain":                         `--plan-explain does nothing without --auto`,
+		"--io-threads 2":                         `--io-threads does nothing without --moe-stream or --auto or --plan-only or --plan-json`,
+		"--plan-explain":                         `--plan-explain does nothing without --auto or --plan-only or --plan-json`,
 		"--moe-stream --no-auto --plan-explain":  `--no-auto and --plan-explain contradict each other: one turns off what the other is about`,
 		"--moe-stream --dense-weights everywhere": `--dense-weights: "everywhere" is none of mmap, warm, anon, pinned`,
 	} {

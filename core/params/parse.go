@@ -42,7 +42,7 @@ func Normalize(args []string) []string {
 		switch {
 		case p == nil:
 			out = append(out, arg)
-		case p.Kind == Bool && strings.HasPrefix(name, "--"):
+		case p.Kind == Bool && name == p.Flag():
 			out = append(out, arg)
 		case p.Kind == Bool && attached:
 			out = append(out, p.Flag()+"="+value)

@@ -20,7 +20,10 @@ const (
 )
 
 // streaming are the parameters of which one must be on for a streaming knob to mean anything.
-var streaming = []string{"moe-stream", "auto"}
+var streaming = append([]string{"moe-stream"}, planning...)
+
+// planning are the parameters that have a plan made.
+var planning = []string{"auto", "plan-only", "plan-json"}
 
 // cacheTypes are the types llama.cpp keeps a KV cache in.
 var cacheTypes = []string{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"}
@@ -79,10 +82,14 @@ var rows = []*Param{
 		Default: auto,
 		Help:    "Seed of the sampling. The same seed gives the same answer. auto draws one and says which."},
 
-	{Name: "auto", Group: groupPlan, Scope: Plan, Kind: Bool, Default: "off",
+	{Name: "auto", Alias: "plan-run", Group: groupPlan, Scope: Plan, Kind: Bool, Default: "off",
 		Help: "Look at the model and the machine, choose everything that was not set by hand, and say why."},
-	{Name: "plan-explain", Group: groupPlan, Scope: Plan, Kind: Bool, Default: "off", Needs: []string{"auto"},
+	{Name: "plan-explain", Group: groupPlan, Scope: Plan, Kind: Bool, Default: "off", Needs: planning,
 		Help: "Print the full reason of every choice in place of the brief one."},
+	{Name: "machine", Group: groupPlan, Scope: Plan, Kind: Path, Arg: "FILE", Needs: planning,
+		Help: "Plan with the facts in FILE in place of those of this machine."},
+	{Name: "model-profile", Group: groupPlan, Scope: Plan, Kind: Path, Arg: "FILE", Needs: planning[1:],
+		Help: "Plan for the model that FILE describes in place of one that is here."},
 	{Name: "memory", Group: groupPlan, Scope: Run, Kind: Size, Arg: "SIZE|auto", Auto: true, Min: 64 << 20, Max: memory,
 		Default: auto, Needs: streaming,
 		Help: "Memory the run may hold, such as 3GiB or 3072M. auto is what the machine lets this process hold."},
@@ -142,6 +149,14 @@ var rows = []*Param{
 		Default: "error",
 		Help:    "What to log on standard error, llama.cpp's own log included."},
 
+	{Name: "plan-only", Alias: "plan", Group: groupOther, Scope: Action, Kind: Bool, Default: "off",
+		Help: "Print the plan and the command line that reproduces it. The model is not loaded."},
+	{Name: "plan-json", Group: groupOther, Scope: Action, Kind: Bool, Default: "off",
+		Help: "The same for programs, as JSON."},
+	{Name: "save-machine", Group: groupOther, Scope: Action, Kind: Path, Arg: "FILE",
+		Help: "Write what is known of this machine to FILE, for --machine. It names no user and no directory."},
+	{Name: "save-model", Group: groupOther, Scope: Action, Kind: Path, Arg: "FILE",
+		Help: "Write what is known of the model to FILE, for --model-profile. It names no user and no directory."},
 	{Name: "list-devices", Group: groupOther, Scope: Action, Kind: Bool, Default: "off",
 		Help: "List the devices that llama.cpp finds."},
 	{Name: "version", Group: groupOther, Scope: Action, Kind: Bool, Default: "off",

@@ -49,7 +49,7 @@ func (s *state) pinned(knob, reason string) Decision {
 	if value == "" {
 		value = "none"
 	}
-	return Decision{knob, value, Operator, reason, "As you set it"}
+	return Decision{knob, value, Operator, reason, "Set by hand"}
 }
 
 // retract takes a decision back that a later stage found out of reach.

@@ -161,8 +161,10 @@ func (s *state) chooseContext() int {
 func (s *state) finish() Plan {
 	s.predict()
 	s.sayPins()
-	if err := s.set.Put("auto", "off", params.FromPlan); err != nil {
-		panic("plan: " + err.Error())
+	for _, name := range []string{"auto", "plan-only", "plan-json"} { // a plan is not planned again
+		if err := s.set.Put(name, "off", params.FromPlan); err != nil {
+			panic("plan: " + err.Error())
+		}
 	}
 	s.plan.Params = s.set
 	return s.plan

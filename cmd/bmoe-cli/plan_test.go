@@ -1,0 +1,141 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmoe/bmoe/core/machine"
+	"github.com/bmoe/bmoe/core/params"
+)
+
+// A plan alone needs no prompt, loads nothing, and goes to standard output with the line that reproduces it.
+func TestPlanOnly(t *testing.T) {
+	t.Parallel()
+	for _, flags := range []string{"--plan-only", "--plan", "--auto --plan-only", "--plan-only --cache-mb 500"} {
+		s := newStage(t)
+		require.Equal(t, exitDone, s.play("-m moe.gguf "+flags), s.err.String())
+		assert.Empty(t, s.config.Model, "nothing is opened")
+		assert.Empty(t, s.err.String())
+		page, line, found := strings.Cut(s.out.String(), "\nThe same by hand:\n  bmoe-cli ")
+		require.True(t, found, s.out.String())
+		assert.True(t, strings.HasPrefix(page, "Plan\n  machine    a test\n"), page)
+		assert.NotContains(t, page, "\x1b")
+		set, err := params.Parse(strings.Fields(line), func(string) (string, bool) { return "", false })
+		require.NoError(t, err, line)
+		assert.False(t, set.Bool("moe-stream"))
+		assert.False(t, set.Bool("plan-only"), "the line runs")
+		assert.Equal(t, "moe.gguf", set.String("model"))
+	}
+}
+
+func TestPlanIsColouredOnATerminal(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.screen = true
+	require.Equal(t, exitDone, s.play("-m moe.gguf --plan-only"))
+	assert.Contains(t, s.out.String(), "\x1b[")
+	s = newStage(t)
+	s.screen, s.program.env = true, func(name string) (string, bool) { return "1", name == "NO_COLOR" }
+	require.Equal(t, exitDone, s.play("-m moe.gguf --plan-only"))
+	assert.NotContains(t, s.out.String(), "\x1b[")
+
+	s = newStage(t)
+	s.bars = true
+	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto"))
+	assert.Contains(t, s.err.String(), "\x1b[1mMemory\x1b[0m\n", "a page before the run, too")
+}
+
+func TestPlanJSON(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	require.Equal(t, exitDone, s.play("-m moe.gguf --plan-json --moe-stream"))
+	var made struct {
+		Outcome   string
+		Line      string
+		Decisions []struct{ Knob, Value, Source, Reason, Brief string }
+		Ledger    struct{ Rows []struct{ Name string } }
+	}
+	require.NoError(t, json.Unmarshal(s.out.Bytes(), &made))
+	assert.Equal(t, "streams", made.Outcome)
+	assert.Contains(t, made.Line, " --moe-stream ")
+	assert.NotEmpty(t, made.Decisions)
+	assert.NotEmpty(t, made.Ledger.Rows)
+}
+
+// What a person attaches to a report plans the same elsewhere.
+func TestSavedProfiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	on, of := filepath.Join(dir, "machine.json"), filepath.Join(dir, "model.json")
+	s := newStage(t)
+	require.Equal(t, exitDone, s.play("-m moe.gguf --plan-only --save-machine "+on+" --save-model "+of), s.err.String())
+	here := s.out.String()
+
+	s = newStage(t)
+	s.program.machine = func() (machine.Profile, error) { panic("this machine is not asked") }
+	require.Equal(t, exitDone, s.play("--plan-only --machine "+on+" --model-profile "+of), s.err.String())
+	there := s.out.String()
+	assert.Equal(t, strings.Split(here, "The same by hand")[0], strings.Split(there, "The same by hand")[0])
+
+	s = newStage(t)
+	require.Equal(t, exitDone, s.play("--save-machine "+on), "it needs no model")
+	assert.Empty(t, s.out.String())
+
+	s = newStage(t)
+	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto --machine "+on), s.err.String())
+	assert.Equal(t, "Hello, wörld", s.out.String(), "the facts of a file in place of probes")
+}
+
+func TestBadProfiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	bad := filepath.Join(dir, "bad.json")
+	require.NoError(t, os.WriteFile(bad, []byte(`{"profile":"machine","version":7}`), 0o600))
+	for line, want := range map[string]string{
+		"-m moe.gguf --plan-only --machine " + bad:           bad + ": a machine profile of version 7; this program reads version 1, so save it anew",
+		"--plan-only --model-profile " + bad:                 bad + ": not a model profile: ",
+		"-m moe.gguf --plan-only --machine " + dir + "/none": dir + "/none: no such file",
+		"--save-machine " + dir + "/no/where":                "--save-machine: " + dir + "/no/where: cannot be written",
+		"--save-model " + dir + "/x":                         "which model?",
+		"--plan-only":                                        "which model?",
+		"-m moe.gguf -p Hi --machine " + bad:                 "--machine does nothing without --auto",
+		"-m moe.gguf -p Hi --auto --prefill-device GPU0":     "--prefill-device GPU0: this version computes on the host alone",
+		"-m moe.gguf -p Hi --moe-stream --cache-pin":         "--cache-pin on: this version computes on the host alone",
+	} {
+		s := newStage(t)
+		assert.Equal(t, exitInput, s.play(line), line)
+		assert.True(t, strings.HasPrefix(s.err.String(), "bmoe-cli: "+want), "%s: %s", line, &s.err)
+		assert.Equal(t, 1, strings.Count(s.err.String(), "\n"), "%s: %s", line, &s.err)
+		assert.Empty(t, s.config.Model, line)
+	}
+}
+
+// At the end what was predicted is held against what came of it, on the screen and in the table.
+func TestOutcome(t *testing.T) {
+	t.Parallel()
+	measured := func() (machine.Profile, error) {
+		m := machine.Profile{Name: "measured"}
+		m.Memory.Available = machine.Known(int64(1<<30), "")
+		m.Cores.ReadRate = machine.Known(float64(1<<30), "")
+		m.Storage.Curve = []machine.Rate{{Size: 1 << 20, Lanes: 4, Rate: 1 << 30}}
+		return m, nil
+	}
+	path := filepath.Join(t.TempDir(), "run.csv")
+	s := newStage(t)
+	s.program.machine = measured
+	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto --moe-stream --csv "+path), s.err.String())
+	assert.Regexp(t, `\nplan     predicted [0-9.]+ ms per token, took 500\.0; 100\.0% hits credited, 75\.0% measured\n$`, s.err.String())
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Regexp(t, `\n# plan: predicted [0-9.]+ ms per token, took 500\.0; `, string(text))
+
+	s = newStage(t)
+	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto"))
+	assert.NotContains(t, s.err.String(), "predicted ", "what was not predicted is not compared")
+}
