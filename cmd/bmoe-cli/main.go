@@ -16,8 +16,10 @@ import (
 	"golang.org/x/term"
 
 	"github.com/bmoe/bmoe/core/engine"
+	"github.com/bmoe/bmoe/core/history"
 	"github.com/bmoe/bmoe/core/model"
 	"github.com/bmoe/bmoe/core/probe"
+	"github.com/bmoe/bmoe/platform/state"
 )
 
 // patience is how long an interrupted run may take to end by itself.
@@ -48,10 +50,21 @@ func main() {
 		exit:    os.Exit,
 		profile: model.Read,
 		machine: probe.Machine,
+		history: pastRuns(),
+		can:     abilities,
 		open: func(ctx context.Context, c engine.Config) (session, error) {
 			return engine.Open(ctx, c)
 		},
 		natives: nativeLibrary{},
 	}
 	os.Exit(p.main(ctx, os.Args[1:]))
+}
+
+// pastRuns is the history of this user, or one that keeps nothing where there is no place for it.
+func pastRuns() history.Log {
+	dir, err := state.Dir("bmoe")
+	if err != nil {
+		return history.Log{}
+	}
+	return history.In(dir)
 }

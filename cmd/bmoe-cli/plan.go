@@ -67,7 +67,7 @@ func (p *program) plan(set *params.Set, m *model.Profile) (plan.Plan, error) {
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	return plan.Make(plan.Input{Machine: on, Model: m, Params: set, Policy: plan.DefaultPolicy(), Session: abilities}), nil
+	return plan.Make(plan.Input{Machine: on, Model: m, History: p.credit(set, m), Params: set, Policy: plan.DefaultPolicy(), Session: p.can}), nil
 }
 
 // planOnly prints the plan and what reproduces it, and loads nothing.

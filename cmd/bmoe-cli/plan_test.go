@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmoe/bmoe/core/history"
 	"github.com/bmoe/bmoe/core/machine"
 	"github.com/bmoe/bmoe/core/params"
 )
@@ -128,6 +129,7 @@ func TestOutcome(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "run.csv")
 	s := newStage(t)
+	s.words = strings.Split("a b c d", " ")
 	s.program.machine = measured
 	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto --moe-stream --csv "+path), s.err.String())
 	assert.Regexp(t, `\nplan     predicted [0-9.]+ ms per token, took 500\.0; 100\.0% hits credited, 75\.0% measured\n$`, s.err.String())
@@ -138,4 +140,51 @@ func TestOutcome(t *testing.T) {
 	s = newStage(t)
 	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto"))
 	assert.NotContains(t, s.err.String(), "predicted ", "what was not predicted is not compared")
+}
+
+// A planned run is remembered, shown, and credited next time; without a wish for it nothing is kept.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	require.Equal(t, exitDone, s.play("--history"))
+	assert.Equal(t, "no run was planned here yet; --auto plans one\n", s.out.String())
+
+	require.Equal(t, exitDone, s.play("-m moe.gguf -p secret --auto --moe-stream"))
+	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto --moe-stream --no-history"))
+	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --moe-stream"), "no plan, no record")
+	records, err := s.history.Records()
+	require.NoError(t, err)
+	require.Len(t, records, 1)
+	assert.Equal(t, 0.75, records[0].HitRate)
+	assert.Equal(t, 0.5, records[0].Took)
+	assert.Positive(t, records[0].Cache)
+	text, err := json.Marshal(records)
+	require.NoError(t, err)
+	assert.NotContains(t, string(text), "secret")
+
+	s.out.Reset()
+	require.Equal(t, exitDone, s.play("--history"))
+	assert.Regexp(t, `(?m)^20..-..-.. ..:..  test +4 +32 +- 500 +100% 75%$`, s.out.String())
+
+	long := records[0]
+	long.Tokens, long.Cache, long.HitRate = 100, 8<<20, 0.6
+	require.NoError(t, s.history.Add(long))
+	s.out.Reset()
+	require.Equal(t, exitDone, s.play("-m moe.gguf --plan-only --plan-explain --moe-stream"))
+	assert.Contains(t, strings.Join(strings.Fields(s.out.String()), " "), "from 1 run of this model here")
+	s.out.Reset()
+	require.Equal(t, exitDone, s.play("-m moe.gguf --plan-only --plan-explain --moe-stream --no-history"))
+	assert.NotContains(t, s.out.String(), "of this model here")
+}
+
+// A home that cannot be written to is no failure of the run.
+func TestHistoryWithoutAPlace(t *testing.T) {
+	t.Parallel()
+	blocked := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
+	s := newStage(t)
+	s.history = history.In(blocked)
+	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto"))
+	assert.NotContains(t, s.err.String(), "history")
+	assert.Equal(t, exitFailed, s.play("--history"))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bmoe/bmoe/core/engine"
+	"github.com/bmoe/bmoe/core/history"
 	"github.com/bmoe/bmoe/core/machine"
 	"github.com/bmoe/bmoe/core/model"
 	"github.com/bmoe/bmoe/core/params"
@@ -44,6 +45,8 @@ type program struct {
 	exit     func(code int) // at once, whatever is under way
 	profile  func(path string) (*model.Profile, error)
 	machine  func() (machine.Profile, error)
+	history  history.Log
+	can      plan.Abilities
 	open     func(context.Context, engine.Config) (session, error)
 	natives  natives
 }
@@ -135,6 +138,9 @@ func (p *program) run(ctx context.Context, set *params.Set) error {
 		return p.version()
 	case set.Bool("list-devices"):
 		return p.listDevices()
+	}
+	if set.Bool("history") {
+		return p.showHistory()
 	}
 	if err := able(set); err != nil {
 		return err
@@ -251,6 +257,7 @@ func (p *program) answer(ctx context.Context, set *params.Set) (err error) {
 	if text := outcome(p.err, made.Prediction, s.Report()); text != "" {
 		err = errors.Join(err, table.note("plan: "+text))
 	}
+	p.remember(made, set, m, s.Report().Decode)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/bmoe/bmoe/core/engine"
 	"github.com/bmoe/bmoe/core/gguf"
+	"github.com/bmoe/bmoe/core/history"
 	"github.com/bmoe/bmoe/core/llama"
 	"github.com/bmoe/bmoe/core/machine"
 	"github.com/bmoe/bmoe/core/model"
@@ -76,6 +77,7 @@ func newStage(t *testing.T) *stage {
 			}
 			return s, ctx.Err()
 		},
+		history: history.In(t.TempDir()),
 		natives: fakeNatives{},
 	}
 	return s

@@ -101,7 +101,7 @@ func (s *state) sayCache() {
 	}
 	source := "linearly in the share held"
 	if s.History.known() {
-		source = "from " + count(s.History.Runs) + " runs of this model here"
+		source = "from " + counted(s.History.Runs, "run") + " of this model here"
 	}
 	s.decide("cache-mb", mib(a.cache), Derived, "the cache is "+limit+": "+size(a.cache)+", "+percent(f.Held)+" of "+size(s.share.experts)+
 		" of experts, credited with "+percent(f.HitRate)+" hits "+source,

@@ -70,7 +70,8 @@ func (s *state) armFastest() {
 	reason := "streamed experts are computed by the host at prefill: "
 	switch {
 	case len(s.machine.Devices) == 0:
-		s.note("prefill-device", "none", Measured, reason+"this run lists no device", "Prompts are read by the processor")
+		looked := s.machine.Backends.Linked.Known() && s.machine.Backends.Loaded.Known()
+		s.note("prefill-device", "none", sourceOf(looked), reason+"this run lists no device", "Prompts are read by the processor")
 	case len(refusals) == 0:
 		s.note("prefill-device", "none", Unprobed, reason+"no device was compared with it", "Prompts are read by the processor")
 	default:
