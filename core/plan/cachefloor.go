@@ -126,5 +126,6 @@ func (s *state) decline() {
 		"Nothing is streamed: one token needs "+size(s.share.cycle)+" and there is less")
 	s.retract("moe-stream")
 	s.decide("moe-stream", "off", Derived, "declined: no room for a token cycle of "+size(s.share.cycle), "The model is left to the system's own cache")
+	s.note("extra-offload", "none", Derived, "nothing streams, so no device computes streamed experts", "No device is asked to help with experts, as none is read from storage")
 	s.holdOnly()
 }

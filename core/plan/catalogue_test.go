@@ -495,6 +495,12 @@ var catalogue = []entry{
 		says: map[string]string{"prefill-device": "is not the host's", "device-excluded": "9.0e-01"},
 	},
 	{
+		name: "device that does not do what it advertises", why: "handed a pointer it did not compute out of it: excluded before its rates are looked at",
+		machine: with(laptop(gib(8.3), gib(9.6)), func(m *machine.Profile) { m.Devices[0].HonoursPointer = machine.No("the result was another") }),
+		model:   qwen, regime: ExpertsStream, outcome: Streams, knobs: map[string]string{"prefill-device": ""},
+		says: map[string]string{"device-excluded": "the result was another", "prefill-device": "did not honour it"},
+	},
+	{
 		name: "device that runs no wide graph", why: "unmeasured, never slow: it is named with the reason",
 		machine: with(laptop(gib(8.3), gib(9.6)), func(m *machine.Profile) {
 			m.Devices[0].WideRate = machine.Unknown[float64]("it does not run the model's 2-bit type")

@@ -28,7 +28,6 @@ type shape struct {
 	tied, fused                bool
 	mtp                        int
 	headShard                  bool // the first shard holds no experts
-	rows                       int64
 	omitAttention, noEmbedding bool
 }
 

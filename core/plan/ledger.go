@@ -75,6 +75,7 @@ const (
 func ledgerAndPrefill(s *state) {
 	if !s.streams {
 		s.holdOnly()
+		s.note("extra-offload", "none", Derived, "nothing streams, so no device computes streamed experts", "No device is asked to help with experts, as none is read from storage")
 		return
 	}
 	s.armByHand()
@@ -112,7 +113,7 @@ func (a *allocation) open() {
 		origin = "derived from the model's shape, meant to be too high"
 	}
 	a.add(Row{Name: RowProgram, Bytes: s.policy.Program, From: "the program itself and its libraries (policy)", Kind: Fixed})
-	a.add(Row{Name: RowContext, Bytes: f.Context, From: origin, Kind: Fixed})
+	a.add(Row{Name: RowContext, Bytes: f.Context, From: origin + "; keys in " + s.set.Text("cache-type-k") + ", values in " + s.set.Text("cache-type-v"), Kind: Fixed})
 	a.add(Row{Name: RowCompute, Bytes: f.Compute, From: origin, Kind: Fixed})
 }
 

@@ -76,7 +76,7 @@ func (s *state) sayLock() {
 		s.decide("cache-pin-fit", "off", Derived, "the cache is not sized to a lock", "The cache keeps its size, "+size(a.cache))
 	case a.lock == lockNone:
 		s.decide("cache-pin", "off", Derived, "what may be locked in place, "+size(a.lockable)+", is less than one token cycle of "+
-			size(a.floor())+": the cache is ordinary memory at its full size",
+			size(s.share.cycle)+": the cache is ordinary memory at its full size",
 			"The cache is ordinary memory: only "+size(a.lockable)+" could be protected")
 		s.decide("cache-pin-fit", "off", Derived, "the cache is not sized to a lock", "The cache keeps its size, "+size(a.cache))
 	case a.lock == lockAsked:

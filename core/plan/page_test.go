@@ -26,8 +26,9 @@ func TestPageFitsTheTerminal(t *testing.T) {
 		for _, full := range []bool{false, true} {
 			plainPage := pageOf(t, p, Style{Full: full})
 			for line := range strings.SplitSeq(plainPage, "\n") {
-				assert.LessOrEqual(t, utf8.RuneCountInString(line), 80, "%s: %s", e.name, line)
-				assert.Equal(t, strings.TrimRight(line, " "), line, e.name)
+				if utf8.RuneCountInString(line) > 80 || strings.HasSuffix(line, " ") {
+					t.Errorf("%s: too wide, or ends in space: %q", e.name, line)
+				}
 			}
 			coloured := pageOf(t, p, Style{Full: full, Color: true})
 			assert.NotEqual(t, plainPage, coloured)
