@@ -302,13 +302,12 @@ func (s *Session) stream(file *gguf.File, o *llama.ModelOptions) error {
 	if f := s.files[max(s.profile.ExpertShard(), 0)]; s.cfg.Direct && !f.Direct() {
 		s.note("%s is read through the page cache: %s", filepath.Base(f.Path()), f.Why())
 	}
-	used := s.profile.ExpertUsed
-	if s.cfg.ExpertsUsed > 0 {
-		used = s.cfg.ExpertsUsed
-	}
 	cfg := experts.Config{
-		Library: s.lib, Pool: s.pool, Files: s.files, Used: used,
+		Library: s.lib, Pool: s.pool,
 		Lanes: s.cfg.Lanes, Overlap: s.cfg.Overlap, Threads: s.cfg.Threads, ThreadsBatch: s.cfg.ThreadsBatch,
+	}
+	for _, f := range s.files {
+		cfg.Files = append(cfg.Files, f)
 	}
 	for t := range s.profile.Experts() {
 		role := experts.In

@@ -9,7 +9,6 @@ import (
 
 	"github.com/bmoe/bmoe/core/llama"
 	"github.com/bmoe/bmoe/platform/pages"
-	"github.com/bmoe/bmoe/platform/storage"
 )
 
 // leastAlign is what a slice's place in memory and in the file agree in at least: a cache line, which is more than the
@@ -35,13 +34,20 @@ const (
 	Out             // down: reads what the others gave
 )
 
+// File is what slices are read from: a storage.File, or what stands in for one.
+type File interface {
+	// ReadAt fills p from off. Its address, its length and off are multiples of Align; several lanes call it at once.
+	ReadAt(p []byte, off int64) (int, error)
+	Align() int
+	Path() string
+}
+
 // Config is what a Store is made of.
 type Config struct {
 	Library *llama.Library
 	Pool    *llama.Threadpool
-	Files   []*storage.File
+	Files   []File
 	Tensors []Tensor
-	Used    int // routing width of a token
 
 	Lanes        int  // concurrent reads
 	Overlap      bool // compute resident experts while the missing ones are read
@@ -65,6 +71,10 @@ type Store struct {
 	bufType *llama.BufferType
 	backend uintptr
 	threads int // threads of backend now
+
+	// What the store asks of ggml: an empty graph, and to compute it.
+	newGraph func(nodes int) (uintptr, *llama.Graph)
+	exec     func(threads int) bool
 
 	align int64 // a slot keeps its slice's misalignment to this in the file, so that a direct read needs no copy
 
@@ -136,6 +146,21 @@ func New(cfg Config) (*Store, error) {
 	if len(cfg.Tensors) == 0 {
 		return nil, errors.New("the model has no expert tensors to stream")
 	}
+	s := index(cfg)
+	s.newGraph, s.exec = s.lib.NewGraph, s.execGraph
+	s.backend = s.lib.NewCPUBackend(cfg.Pool)
+	if s.backend == 0 {
+		return nil, errors.New("the host's compute backend does not start")
+	}
+	if err := attach(s); err != nil {
+		s.lib.BackendFree(s.backend)
+		return nil, err
+	}
+	return s, nil
+}
+
+// index is a store that knows its tensors, and neither ggml nor memory yet.
+func index(cfg Config) *Store {
 	s := &Store{cfg: cfg, lib: cfg.Library, align: leastAlign, wake: make(chan struct{}, 1)}
 	for _, f := range cfg.Files {
 		s.align = max(s.align, int64(f.Align()))
@@ -171,15 +196,7 @@ func New(cfg Config) (*Store, error) {
 		}
 	}
 	s.classify()
-	s.backend = s.lib.NewCPUBackend(cfg.Pool)
-	if s.backend == 0 {
-		return nil, errors.New("the host's compute backend does not start")
-	}
-	if err := attach(s); err != nil {
-		s.lib.BackendFree(s.backend)
-		return nil, err
-	}
-	return s, nil
+	return s
 }
 
 // classify sorts the tensors into classes of slot sizes: slices within an eighth of a class's largest share it, so that a
@@ -337,6 +354,10 @@ func (s *Store) Close() error {
 			errs = append(errs, c.region.Free())
 			c.region, c.mem = nil, nil
 		}
+	}
+	if s.work.ctx != 0 {
+		s.lib.FreeGraph(s.work.ctx)
+		s.work.ctx = 0
 	}
 	errs = append(errs, s.work.free())
 	return errors.Join(errs...)

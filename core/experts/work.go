@@ -53,7 +53,7 @@ func (w *work) init(s *Store) error {
 	mem := unsafe.Pointer(unsafe.SliceData(r.Bytes()))
 	w.tensors = unsafe.Slice((*llama.Tensor)(mem), maxNodes*4)
 	w.ids = unsafe.Slice((*int32)(unsafe.Add(mem, size)), idBytes/4)
-	w.ctx, w.graph = s.lib.NewGraph(maxNodes)
+	w.ctx, w.graph = s.newGraph(maxNodes)
 	w.nodes = unsafe.Slice((**llama.Tensor)(w.graph.Node), maxNodes)
 	return nil
 }
@@ -86,17 +86,22 @@ func (w *work) add(t *llama.Tensor) {
 	w.n++
 }
 
-// run computes the batch on the host's backend.
+// run computes the batch.
 func (s *Store) run(threads int) bool {
 	w := &s.work
 	if w.n == 0 {
 		return true
 	}
+	w.graph.Nodes = int32(w.n)
+	return s.exec(threads)
+}
+
+// execGraph computes the batch's graph on the host's backend.
+func (s *Store) execGraph(threads int) bool {
 	if s.threads != threads {
 		s.lib.SetThreads(s.backend, threads)
 		s.threads = threads
 	}
-	w.graph.Nodes = int32(w.n)
-	r, _, _ := purego.SyscallN(s.lib.GraphComputePtr, s.backend, uintptr(unsafe.Pointer(w.graph)))
+	r, _, _ := purego.SyscallN(s.lib.GraphComputePtr, s.backend, uintptr(unsafe.Pointer(s.work.graph)))
 	return int32(r) == llama.StatusSuccess
 }
