@@ -23,6 +23,21 @@ type Candidate struct {
 	Missing string  `json:"missing"` // why it has no price, or ""
 }
 
+// The groups are what a token reads alike: whole, by the row, or a few slices of many.
+const (
+	groupWhole   = "dense, read whole"
+	groupRows    = "tables, read by the row"
+	groupExperts = "experts"
+)
+
+// The places a group may be.
+const (
+	held     = "held"
+	fallen   = "mapped, once pressure has dropped it"
+	cached   = "cached, all of them"
+	streamed = "streamed, no cache"
+)
+
 // The candidates, in the order they come in where one has no price: that of what a byte is worth everywhere it was
 // measured. The dense set is read whole on every token; a cache below its floor hits nothing.
 const (
@@ -87,19 +102,18 @@ func (a *allocation) fixedRows() {
 // priceLanes prices every legal lane of every group.
 func (a *allocation) priceLanes() {
 	s := a.state
-	host, drive, refault := s.hostRate(), s.driveRate(), price{s.machine.Storage.Refault.Or(0), missing(s.machine.Storage.Refault.Known(), "the rate of scattered page reads")}
-	whole, rows := float64(s.share.whole.PerToken), float64(s.share.rows.PerToken)
-	cycle := float64(s.share.cycle)
-	a.lane("dense, read whole", "held", host.of(whole))
-	a.lane("dense, read whole", "mapped, once pressure has dropped it", host.of(whole), refault.of(whole))
+	host, drive, refault := s.hostRate(), s.driveRate(), s.refaultRate()
+	whole, rows, cycle := float64(s.share.whole.PerToken), float64(s.share.rows.PerToken), float64(s.share.cycle)
+	a.lane(groupWhole, held, host.of(whole))
+	a.lane(groupWhole, fallen, host.of(whole), refault.of(whole))
 	for _, d := range s.machine.Devices {
-		a.lane("dense, read whole", "on device "+d.Name, s.deviceLane(d, whole)...)
+		a.lane(groupWhole, "on device "+d.Name, s.deviceLane(d, whole)...)
 	}
-	a.lane("tables, read by the row", "held", host.of(rows))
-	a.lane("tables, read by the row", "mapped, once pressure has dropped it", host.of(rows), refault.of(rows))
-	a.lane("experts", "cached, all of them", host.of(cycle))
-	a.lane("experts", "streamed, no cache", host.of(cycle), drive.of(cycle))
-	a.lane("experts", "mapped, once pressure has dropped it", host.of(cycle), refault.of(cycle))
+	a.lane(groupRows, held, host.of(rows))
+	a.lane(groupRows, fallen, host.of(rows), refault.of(rows))
+	a.lane(groupExperts, cached, host.of(cycle))
+	a.lane(groupExperts, streamed, host.of(cycle), drive.of(cycle))
+	a.lane(groupExperts, fallen, host.of(cycle), refault.of(cycle))
 }
 
 // lane adds up the terms of a lane. One without a price leaves the whole without: an unmeasured number never makes a lane
@@ -132,10 +146,11 @@ func (a *allocation) seconds(group, where string) term {
 // set is one: its parameter moves all of it.
 func (a *allocation) makeCandidates() {
 	s := a.state
-	const fallen = "mapped, once pressure has dropped it"
-	dense := minus(a.seconds("dense, read whole", fallen), a.seconds("dense, read whole", "held")).
-		plus(minus(a.seconds("tables, read by the row", fallen), a.seconds("tables, read by the row", "held")))
-	all := minus(a.seconds("experts", "streamed, no cache"), a.seconds("experts", "cached, all of them"))
+	saved := func(group, worse, better string) term {
+		return minus(a.seconds(group, worse), a.seconds(group, better))
+	}
+	dense := saved(groupWhole, fallen, held).plus(saved(groupRows, fallen, held))
+	all := saved(groupExperts, streamed, cached)
 	floor, most := a.floor(), max(a.floor(), ceilMiB(s.share.experts))
 	a.candidate(candidateDense, s.share.dense(), false, dense)
 	a.candidate(candidateFloor, floor, false, all.times(s.credited(floor)))
@@ -208,8 +223,8 @@ func (a *allocation) spendDense(c *Candidate) {
 	s := a.state
 	row := Row{Name: RowDense, From: "the model's file", Kind: Chosen, ByHand: s.byHand("dense-weights")}
 	a.denseRoom = max(0, a.left)
-	switch held := s.dense == anon || s.dense == pinned; {
-	case held && (row.ByHand || s.budget.known && c.Bytes <= a.left):
+	switch ours := s.dense == anon || s.dense == pinned; {
+	case ours && (row.ByHand || s.budget.known && c.Bytes <= a.left):
 		a.denseHeld, c.Taken, row.Bytes = true, c.Bytes, c.Bytes
 		if s.dense == pinned {
 			row.Exempt = c.Bytes

@@ -34,6 +34,10 @@ func budgetOf(m machine.Memory, p Policy, limit int64) budget {
 			" of idle memory gives when compressed " + times(m.CompressorRatio.Or(1))
 	case known:
 		b.known, b.reading, b.why = true, reported, "reported available"
+	case limit > 0:
+		b.known, b.reading, b.usable, b.source = true, limit, limit, Operator
+		b.why, b.pressure = "allowed by hand, and nobody measured how much there is", "the limit is the margin"
+		return b
 	default:
 		b.source, b.why = Unprobed, "nobody measured what this process may hold"+from(m.Available.From())
 		return b
@@ -79,10 +83,13 @@ func (s *state) sayBudget() {
 		s.note("budget", "-", Unprobed, b.why, "How much memory there is to use was not measured")
 		return
 	}
-	margin := "less " + size(b.margin) + " left free (" + percent(b.share) + " and at least " + size(s.policy.MarginLeast) +
-		", policy, because " + b.pressure + ")"
+	margin := ""
+	if b.margin > 0 {
+		margin = "less " + size(b.margin) + " left free (" + percent(b.share) + " and at least " + size(s.policy.MarginLeast) +
+			", policy, because " + b.pressure + ")"
+	}
 	limit := ""
-	if b.limit > 0 {
+	if b.limit > 0 && b.source != Operator {
 		limit = "and no more than the " + size(b.limit) + " allowed by hand"
 	}
 	s.note("budget", size(b.usable), b.source,

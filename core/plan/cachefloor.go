@@ -30,14 +30,12 @@ func (s *state) uncached() term {
 
 // refaults is the dense set's pages read again.
 func (s *state) refaults() term {
-	f := s.machine.Storage.Refault
-	return price{f.Or(0), missing(f.Known(), "the rate of scattered page reads")}.of(float64(s.share.whole.PerToken + s.share.rows.PerToken))
+	return s.refaultRate().of(float64(s.share.whole.PerToken + s.share.rows.PerToken))
 }
 
 // leftMapped is the same where the whole file is left mapped and nothing is resident.
 func (s *state) leftMapped() term {
-	f := s.machine.Storage.Refault
-	return price{f.Or(0), missing(f.Known(), "the rate of scattered page reads")}.of(float64(s.share.swept()))
+	return s.refaultRate().of(float64(s.share.swept()))
 }
 
 // cacheFloor sets the cache, or turns it off, or declines.

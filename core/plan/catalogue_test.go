@@ -162,6 +162,13 @@ var catalogue = []entry{
 		check: func(t *testing.T, p Plan) { assert.Less(t, p.Figures.Usable, gib(12)) },
 	},
 
+	{
+		name: "limit where nothing was measured", why: "a person's word is all there is, and it is spent",
+		machine: machine.Profile{Name: "unknown"}, model: qwen, args: []string{"--memory", "6GiB"}, regime: ExpertsStream, outcome: Streams,
+		knobs: map[string]string{"dense-weights": "anon"}, source: map[string]Source{"budget": Operator},
+		check: func(t *testing.T, p Plan) { assert.Equal(t, gib(6), p.Figures.Usable) },
+	},
+
 	// Nothing probed.
 	{
 		name: "nothing was probed at all", why: "every line says unprobed, and the run holds nothing on a guess",
@@ -236,7 +243,7 @@ var catalogue = []entry{
 		name: "laptop with 8.9 GB free", why: "the same machine with room: a cache of about 5.9 GB",
 		machine: laptop(8_900_000_000, gib(9.6)), model: qwen, args: []string{"-c", "16384", "--prefill-device", ""}, placement: projection("GPU0"),
 		regime: ExpertsStream, outcome: Streams, knobs: map[string]string{"dense-weights": "pinned", "cache-pin": "on", "cache-pin-fit": "on"},
-		check: func(t *testing.T, p Plan) { assert.InDelta(t, 5.7e9, float64(p.Figures.Cache), 0.4e9) },
+		check: func(t *testing.T, p Plan) { assert.InDelta(t, 5.5e9, float64(p.Figures.Cache), 0.5e9) },
 	},
 	{
 		name: "cache of 536 MiB by hand", why: "a pin stands, with a warning that it will hit nothing",

@@ -63,27 +63,26 @@ func densePolicy(s *state) {
 // sayDense says how the dense set is held once the ledger has answered.
 func (s *state) sayDense() {
 	a, dense := &s.allocation, s.share.dense()
-	held := s.dense
-	why := s.denseWhy
-	if (held == anon || held == pinned) && !a.denseHeld {
-		held = mapped
+	how, why := s.dense, s.denseWhy
+	if (how == anon || how == pinned) && !a.denseHeld {
+		how = mapped
 		why = account{Derived, size(dense) + " do not fit whole in the " + size(a.denseRoom) + " left: the set stays mapped, and that room is left to it, since a byte " +
 			"of it is worth more than a byte of cache",
 			"The " + size(dense) + " that every token needs do not fit in " + size(a.denseRoom) + " and are read from the file again and again"}
 	}
-	s.decide("dense-weights", held, why.source, why.reason, why.brief)
+	s.decide("dense-weights", how, why.source, why.reason, why.brief)
 	switch {
-	case held == pinned && s.exempt.totalKnown:
+	case how == pinned && s.exempt.totalKnown:
 		s.note("dense-pin", size(dense), Derived, size(dense)+" of "+size(s.exempt.total)+" that may be held exempt from reclaim",
 			size(dense)+" of "+size(s.exempt.total)+" of protected memory go to what every token needs")
-	case held == pinned:
+	case how == pinned:
 		s.note("dense-pin", size(dense), Unprobed, "the exempt store publishes no total; if it runs out the remaining tensors are ordinary memory",
 			size(dense)+" of protected memory go to what every token needs; how much there is is not published")
-	case s.plan.Figures.Short > 0 && held == anon:
+	case s.plan.Figures.Short > 0 && how == anon:
 		s.note("dense-pin", size(s.plan.Figures.Short), Derived, "the exempt store is "+size(s.plan.Figures.Short)+" short of the dense set",
 			"Protected memory is "+size(s.plan.Figures.Short)+" short of what every token needs")
 	}
-	if held != mapped && held != warmed && !s.machine.Storage.Refault.Known() {
+	if how != mapped && how != warmed && !s.machine.Storage.Refault.Known() {
 		s.note("unmeasured-refault", "-", Unprobed, "what a page read again costs was not measured, so what holding the dense set saves has no price; it is held by default"+
 			from(s.machine.Storage.Refault.From()),
 			"What losing a piece of memory costs was not measured")

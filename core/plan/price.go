@@ -61,6 +61,12 @@ func (s *state) driveRate() price {
 	return price{c.rate, missing(c.known, "the drive's read rate")}
 }
 
+// refaultRate is what pages that pressure dropped from a mapping are read again at, scattered and one at a time.
+func (s *state) refaultRate() price {
+	f := s.machine.Storage.Refault
+	return price{f.Or(0), missing(f.Known(), "the rate of scattered page reads")}
+}
+
 // deviceLane is a group of dense weights on a device, crossings included. Only a device that gave the host's answer has
 // a price.
 func (s *state) deviceLane(d machine.Device, bytes float64) []term {

@@ -60,7 +60,7 @@ func (s *state) poolBuffers(width int) int64 {
 	r, _ := s.reserve(width)
 	var device int64
 	for _, c := range s.contenders {
-		if c.pooled {
+		if c.pooled && !(s.byHand("prefill-device") && s.set.String("prefill-device") != c.device.Name) {
 			device = max(device, s.deviceCompute(c.device.Name, width))
 		}
 	}
