@@ -84,16 +84,15 @@ type Device struct {
 	Name        string `json:"name"`        // as a run lists it
 	Description string `json:"description"` // for a person
 
-	Usable         Fact[bool]  `json:"usable"`          // whether probing it ended the process that did: No keeps it out of everything
-	SharesHost     Fact[bool]  `json:"shares_host"`     // whether what it holds comes out of the host's memory
-	Total          Fact[int64] `json:"total"`           // of its own memory
-	Free           Fact[int64] `json:"free"`            // likewise
-	HostBuffer     Fact[bool]  `json:"host_buffer"`     // whether it computes on buffers of the host
-	HostPointer    Fact[bool]  `json:"host_pointer"`    // whether it can wrap memory that someone else owns. Never No: see core/plan
-	HonoursPointer Fact[bool]  `json:"honours_pointer"` // whether, handed one, it computed out of it
-	NeedsRepack    Fact[bool]  `json:"needs_repack"`    // whether weights must be rearranged for it
-	RunsExperts    Fact[bool]  `json:"runs_experts"`    // whether it runs the expert operation on every type of the model
-	Wires          Fact[bool]  `json:"wires"`           // whether its buffers are exempt from reclaim, out of the host's exempt total
+	Usable      Fact[bool]  `json:"usable"`       // No where a probe of it ended its process, or showed that it does not do what it advertises: it is kept out of everything
+	SharesHost  Fact[bool]  `json:"shares_host"`  // whether what it holds comes out of the host's memory
+	Total       Fact[int64] `json:"total"`        // of its own memory
+	Free        Fact[int64] `json:"free"`         // likewise
+	HostBuffer  Fact[bool]  `json:"host_buffer"`  // whether it computes on buffers of the host
+	HostPointer Fact[bool]  `json:"host_pointer"` // whether it can wrap memory that someone else owns. Never No: see core/plan
+	NeedsRepack Fact[bool]  `json:"needs_repack"` // whether weights must be rearranged for it
+	RunsExperts Fact[bool]  `json:"runs_experts"` // whether it runs the expert operation on every type of the model
+	Wires       Fact[bool]  `json:"wires"`        // whether its buffers are exempt from reclaim, out of the host's exempt total
 
 	ReadRate  Fact[float64] `json:"read_rate"`  // as Cores.ReadRate
 	ReadError Fact[float64] `json:"read_error"` // normalized mean squared error of that result against the host's

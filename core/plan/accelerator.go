@@ -47,8 +47,6 @@ func wideRefusal(d machine.Device, p Policy) string {
 		return "it is unusable" + from(d.Usable.From())
 	case !d.Usable.Known():
 		return "nobody tried whether it can be used at all" + from(d.Usable.From())
-	case dishonest(d):
-		return "it advertises that it wraps memory of the host's and did not honour it" + from(d.HonoursPointer.From())
 	case !machine.IsYes(d.RunsExperts):
 		return "it was not shown to run every expert type of this model" + from(d.RunsExperts.From())
 	case !d.WideRate.Known():
@@ -69,11 +67,7 @@ func acceleratorAxis(s *state) {
 		switch {
 		case machine.IsNo(d.Usable):
 			s.note("device-excluded", d.Name, Measured, "device "+d.Name+" is UNUSABLE and kept out of the run"+from(d.Usable.From()),
-				d.Name+" is left out: trying it ended the program that did")
-			continue
-		case dishonest(d):
-			s.note("device-excluded", d.Name, Measured, "device "+d.Name+" advertises that it wraps memory of the host's and did not honour it"+from(d.HonoursPointer.From()),
-				d.Name+" is left out: it does not do what it says of itself")
+				d.Name+" is left out: it failed when it was tried")
 			continue
 		case s.wrong(d):
 			wrong, _ := d.ReadError.Get()
@@ -87,11 +81,6 @@ func acceleratorAxis(s *state) {
 		s.sayCrossing(d)
 	}
 	s.keep("threads", s.threadsReason(), s.threadsBrief())
-}
-
-// dishonest says whether a device was caught at saying what it does not do. Nothing else it says is then believed.
-func dishonest(d machine.Device) bool {
-	return machine.IsYes(d.HostPointer) && machine.IsNo(d.HonoursPointer)
 }
 
 func (s *state) wrong(d machine.Device) bool {

@@ -503,9 +503,11 @@ var catalogue = []entry{
 	},
 	{
 		name: "device that does not do what it advertises", why: "handed a pointer it did not compute out of it: excluded before its rates are looked at",
-		machine: with(laptop(gib(8.3), gib(9.6)), func(m *machine.Profile) { m.Devices[0].HonoursPointer = machine.No("the result was another") }),
-		model:   qwen, regime: ExpertsStream, outcome: Streams, knobs: map[string]string{"prefill-device": ""},
-		says: map[string]string{"device-excluded": "the result was another", "prefill-device": "did not honour it"},
+		machine: with(laptop(gib(8.3), gib(9.6)), func(m *machine.Profile) {
+			m.Devices[0].Usable = machine.No("handed memory of the host's, it computed something else")
+		}),
+		model: qwen, regime: ExpertsStream, outcome: Streams, knobs: map[string]string{"prefill-device": ""},
+		says: map[string]string{"device-excluded": "computed something else", "prefill-device": "it is unusable"},
 	},
 	{
 		name: "device that runs no wide graph", why: "unmeasured, never slow: it is named with the reason",

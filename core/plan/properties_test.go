@@ -73,7 +73,7 @@ func anyMachine(t *rapid.T) machine.Profile {
 	for i := range rapid.IntRange(0, 2).Draw(t, "devices") {
 		d := machine.Device{Name: fmt.Sprintf("DEV%d", i), Description: "a device",
 			Usable: maybe(t, "usable", answers(true, true, true, false)), SharesHost: maybe(t, "shares", answers(true, false)),
-			HostPointer: maybe(t, "pointer", answers(true)), HonoursPointer: maybe(t, "honours", answers(true, true, true, false)), RunsExperts: maybe(t, "runs", answers(true, true, false)),
+			HostPointer: maybe(t, "pointer", answers(true)), RunsExperts: maybe(t, "runs", answers(true, true, false)),
 			Wires: maybe(t, "wires", answers(true, false)), ReadRate: maybe(t, "device rate", rate(1e9, 1e12)), ReadError: maybe(t, "error", rate(1e-9, 1e-2)),
 			WideRate: maybe(t, "device wide", rate(1e10, 1e13)), WideError: maybe(t, "wide error", rate(1e-9, 1e-2)), Crossing: maybe(t, "crossing", rate(1e-6, 1e-2)),
 		}
@@ -312,7 +312,10 @@ func daringOf(p Plan) daring {
 	for _, r := range p.Ledger.Rows {
 		switch r.Name {
 		case RowDevice, RowSlots:
-		case RowDense, RowCache, "model":
+		case "model": // all of it, resident
+			d.weights += r.Bytes
+			d.held += r.Bytes
+		case RowDense, RowCache:
 			if r.Kind != Room && !r.ByHand {
 				d.weights += r.Bytes
 				d.held += r.Bytes
