@@ -86,25 +86,15 @@ func (r Repo) Test(ctx context.Context, bin string) error {
 // Native runs go test with args, each test's program lying in bin while it runs: the product loads libraries from its own folder
 // alone, and so do its tests. One package after the other, since each wants the processor's every core.
 func (r Repo) Native(ctx context.Context, bin string, env []string, args ...string) error {
-	return r.beside(ctx, bin, env, append([]string{"test", "-p=1"}, args...)...)
-}
-
-// Run runs a program of this repository that is no part of the product out of bin, for the same reason.
-func (r Repo) Run(ctx context.Context, bin, program string, args ...string) error {
-	return r.beside(ctx, bin, nil, append([]string{"run", program}, args...)...)
-}
-
-// beside is the go command's verb args[0], what it builds being run in bin.
-func (r Repo) beside(ctx context.Context, bin string, env []string, args ...string) error {
-	program := filepath.Join(r.Root, "build", "beside")
+	beside := filepath.Join(r.Root, "build", "beside")
 	if runtime.GOOS == "windows" {
-		program += ".exe"
+		beside += ".exe"
 	}
-	if err := r.run(ctx, pure, "build", "-o", program, "./ci/beside"); err != nil {
+	if err := r.run(ctx, pure, "build", "-o", beside, "./ci/beside"); err != nil {
 		return err
 	}
 	defer sweep(bin)
-	return r.run(ctx, slices.Concat(pure, env), slices.Insert(args, 1, "-exec="+quote(program, bin))...)
+	return r.run(ctx, slices.Concat(pure, env), slices.Concat([]string{"test", "-p=1", "-exec=" + quote(beside, bin)}, args)...)
 }
 
 // quote makes one flag of a command whose words may hold spaces, as the go command splits it.
