@@ -68,12 +68,6 @@ func Cross(ctx context.Context) error {
 	return repo.Cross(ctx, filepath.Join(built, "cross"))
 }
 
-// Measures the engine against plain llama.cpp and against the drive, and writes the table to docs/.
-func Bench(ctx context.Context) error {
-	mg.SerialCtxDeps(ctx, Build)
-	return repo.Run(ctx, bin, "./tests/bench")
-}
-
 // Brings THIRD_PARTY_NOTICES up to date with what the programs contain.
 func Notices(ctx context.Context) error {
 	mg.SerialCtxDeps(ctx, Llama.Build)

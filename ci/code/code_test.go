@@ -16,10 +16,13 @@ func TestSuitesAreSplitByWhatIsInside(t *testing.T) {
 		"github.com/bmoe/bmoe/core/llama.test=fmt,github.com/bmoe/bmoe/core/llama [github.com/bmoe/bmoe/core/llama.test]",
 		"github.com/bmoe/bmoe/core/engine.test=fmt,github.com/bmoe/bmoe/core/llama",
 		"github.com/bmoe/bmoe/ci/llama.test=fmt,github.com/bmoe/bmoe/ci/llama",
+		"github.com/bmoe/bmoe/tests/safe.test=fmt,github.com/bmoe/bmoe/platform/process",
+		"github.com/bmoe/bmoe/tests/synth.test=fmt,github.com/bmoe/bmoe/tests/synth",
+		"github.com/bmoe/bmoe/platform/process.test=fmt,github.com/bmoe/bmoe/platform/process",
 		"github.com/bmoe/bmoe/cmd/bmoe-cli=github.com/bmoe/bmoe/core/llama",
 	})
-	assert.Equal(t, []string{"example.org/a", "github.com/bmoe/bmoe/ci/llama"}, s.Go)
-	assert.Equal(t, []string{"github.com/bmoe/bmoe/core/llama", "github.com/bmoe/bmoe/core/engine"}, s.Native)
+	assert.Equal(t, []string{"example.org/a", "github.com/bmoe/bmoe/ci/llama", "github.com/bmoe/bmoe/tests/synth", "github.com/bmoe/bmoe/platform/process"}, s.Go)
+	assert.Equal(t, []string{"github.com/bmoe/bmoe/core/llama", "github.com/bmoe/bmoe/core/engine", "github.com/bmoe/bmoe/tests/safe"}, s.Native)
 }
 
 // A package that is in neither suite would never be tested.

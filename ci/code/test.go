@@ -12,13 +12,19 @@ import (
 	"github.com/bmoe/bmoe/ci/console"
 )
 
-// binding is the package that opens libllama. A test that has it inside runs native code, or may.
-const binding = "github.com/bmoe/bmoe/core/llama"
+const (
+	// binding is the package that opens libllama. A test that has it inside runs native code, or may.
+	binding = "github.com/bmoe/bmoe/core/llama"
+
+	// A test of the whole that asks where its own program lies is looking for the product's program beside it.
+	whole = "github.com/bmoe/bmoe/tests/"
+	asks  = "github.com/bmoe/bmoe/platform/process"
+)
 
 // Suites are the packages that have tests, split by how these are run.
 type Suites struct {
 	Go     []string // Go alone: run with the race detector
-	Native []string // with native code: run beside the libraries, as the product is
+	Native []string // with native code, or running the product: run beside the libraries, as the product is
 }
 
 // Suites asks the go command which packages have tests and what is in them.
@@ -38,7 +44,7 @@ func split(lines []string) Suites {
 		pkg, isTest := strings.CutSuffix(name, ".test")
 		switch {
 		case !isTest:
-		case slices.ContainsFunc(strings.Split(deps, ","), isBinding):
+		case has(deps, binding), strings.HasPrefix(pkg, whole) && has(deps, asks):
 			s.Native = append(s.Native, pkg)
 		default:
 			s.Go = append(s.Go, pkg)
@@ -47,10 +53,12 @@ func split(lines []string) Suites {
 	return s
 }
 
-// isBinding knows the package also as rebuilt for a test: "path [path.test]".
-func isBinding(dep string) bool {
-	dep, _, _ = strings.Cut(dep, " ")
-	return dep == binding
+// has knows a package also as rebuilt for a test: "path [path.test]".
+func has(deps, pkg string) bool {
+	return slices.ContainsFunc(strings.Split(deps, ","), func(dep string) bool {
+		dep, _, _ = strings.Cut(dep, " ")
+		return dep == pkg
+	})
 }
 
 // Test runs every test there is, the native ones out of bin.
@@ -78,25 +86,15 @@ func (r Repo) Test(ctx context.Context, bin string) error {
 // Native runs go test with args, each test's program lying in bin while it runs: the product loads libraries from its own folder
 // alone, and so do its tests. One package after the other, since each wants the processor's every core.
 func (r Repo) Native(ctx context.Context, bin string, env []string, args ...string) error {
-	return r.beside(ctx, bin, env, append([]string{"test", "-p=1"}, args...)...)
-}
-
-// Run runs a program of this repository that is no part of the product out of bin, for the same reason.
-func (r Repo) Run(ctx context.Context, bin, program string, args ...string) error {
-	return r.beside(ctx, bin, nil, append([]string{"run", program}, args...)...)
-}
-
-// beside is the go command's verb args[0], what it builds being run in bin.
-func (r Repo) beside(ctx context.Context, bin string, env []string, args ...string) error {
-	program := filepath.Join(r.Root, "build", "beside")
+	beside := filepath.Join(r.Root, "build", "beside")
 	if runtime.GOOS == "windows" {
-		program += ".exe"
+		beside += ".exe"
 	}
-	if err := r.run(ctx, pure, "build", "-o", program, "./ci/beside"); err != nil {
+	if err := r.run(ctx, pure, "build", "-o", beside, "./ci/beside"); err != nil {
 		return err
 	}
 	defer sweep(bin)
-	return r.run(ctx, slices.Concat(pure, env), slices.Insert(args, 1, "-exec="+quote(program, bin))...)
+	return r.run(ctx, slices.Concat(pure, env), slices.Concat([]string{"test", "-p=1", "-exec=" + quote(beside, bin)}, args)...)
 }
 
 // quote makes one flag of a command whose words may hold spaces, as the go command splits it.

@@ -116,15 +116,15 @@ func buildGroup(ctx context.Context, source, cache string, pin Pin, tc Toolchain
 	bar.Done()
 
 	for _, m := range group {
-		kept := filepath.Join(work, m.Name)
-		if err := collect(source, build, kept, m); err != nil {
+		whole := filepath.Join(work, m.Name)
+		if err := collect(source, build, whole, m); err != nil {
 			return err
 		}
 		folder := place(cache, pin, tc, m)
 		if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
 			return err
 		}
-		if err := os.Rename(kept, folder); err != nil {
+		if err := os.Rename(whole, folder); err != nil {
 			return err
 		}
 	}

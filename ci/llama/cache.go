@@ -16,6 +16,12 @@ import (
 // CacheVariable names the environment variable that moves the cache.
 const CacheVariable = "BMOE_CACHE_DIR"
 
+// What lies in the cache, besides the folders of builds under way.
+const (
+	kept     = "llama.cpp"
+	lockFile = "build.lock"
+)
+
 // CacheDir is where built llama.cpp parts are kept between checkouts.
 func CacheDir() (string, error) {
 	if dir := os.Getenv(CacheVariable); dir != "" {
@@ -63,7 +69,7 @@ func (r recipe) key() string {
 
 // place is the module's folder in the cache.
 func place(cache string, pin Pin, tc Toolchain, m backends.Module) string {
-	return filepath.Join(cache, "llama.cpp", pin.Tag, m.Name+"-"+newRecipe(pin, tc, m).key())
+	return filepath.Join(cache, kept, pin.Tag, m.Name+"-"+newRecipe(pin, tc, m).key())
 }
 
 // locked runs do while no other process that uses this cache builds. waiting is called if that takes a wait.
@@ -71,7 +77,7 @@ func locked(ctx context.Context, cache string, waiting func(), do func() error) 
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(cache, "build.lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	f, err := os.OpenFile(filepath.Join(cache, lockFile), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return err
 	}

@@ -164,3 +164,17 @@ func TestTheSourceIsFetchedFromGitAtTheTagAndChecked(t *testing.T) {
 	require.ErrorContains(t, err, "is not the pinned one")
 	require.NoDirExists(t, filepath.Join(other, "llama.cpp", "source"), "a wrong one is not kept")
 }
+
+func TestForgettingLeavesWhatIsNotOurs(t *testing.T) {
+	t.Parallel()
+	cache := t.TempDir()
+	write(t, cache, "llama.cpp/v1/base-1/bin/libllama.so", "built", 0o755)
+	write(t, cache, "building-1/build.log", "under way", 0o644)
+	write(t, cache, "build.lock", "", 0o644)
+	write(t, cache, "another/program", "kept", 0o644)
+	require.NoError(t, forget(cache))
+	left, err := os.ReadDir(cache)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	assert.Equal(t, "another", left[0].Name())
+}

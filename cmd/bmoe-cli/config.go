@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -39,6 +40,7 @@ func (p *program) read(ctx context.Context, path string) (string, error) {
 		text []byte
 		err  error
 	}
+	slog.Debug("reading the prompt", "file", path)
 	done := make(chan result, 1)
 	go func() {
 		var r result

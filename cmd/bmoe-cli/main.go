@@ -23,11 +23,12 @@ import (
 )
 
 // patience is how long an interrupted run may take to end by itself.
-const patience = 900 * time.Millisecond
+const patience = 800 * time.Millisecond
 
 func main() {
 	cobra.MousetrapHelpText = "" // on Windows it would make a double click wait
 	ctx, cancel := context.WithCancel(context.Background())
+	signal.Ignore(syscall.SIGPIPE) // a reader that goes away is an error of the write, and the run ends in order
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {

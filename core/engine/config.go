@@ -2,6 +2,8 @@ package engine
 
 import (
 	"time"
+
+	"github.com/bmoe/bmoe/core/experts"
 )
 
 // CacheAuto asks the session to size the expert cache from what this process may hold once the context exists.
@@ -35,6 +37,8 @@ type Config struct {
 	// file whose metadata lies can make that happen where no check of this program's finds it. Of several sessions in one
 	// process the last one's counts.
 	Fatal func(said string)
+	// Through, when set, gives what experts are read through in place of the file: for tests of drives that fail.
+	Through func(experts.File) experts.File
 }
 
 // Sampling says how the next token is chosen. The zero value is greedy.

@@ -307,7 +307,11 @@ func (s *Session) stream(file *gguf.File, o *llama.ModelOptions) error {
 		Lanes: s.cfg.Lanes, Overlap: s.cfg.Overlap, Threads: s.cfg.Threads, ThreadsBatch: s.cfg.ThreadsBatch,
 	}
 	for _, f := range s.files {
-		cfg.Files = append(cfg.Files, f)
+		through := experts.File(f)
+		if s.cfg.Through != nil {
+			through = s.cfg.Through(f)
+		}
+		cfg.Files = append(cfg.Files, through)
 	}
 	for t := range s.profile.Experts() {
 		role := experts.In

@@ -59,11 +59,15 @@ func (l *Library) OnFatal(f func(said string)) error {
 
 var assertion = regexp.MustCompile(`GGML_ASSERT\((.*)\) failed`)
 
-// plainly shortens "/where/it/was/built/ggml.c:12: GGML_ASSERT(x) failed" to "ggml.c:12: the check x failed".
+// plainly shortens "/where/it/was/built/ggml.c:12: GGML_ASSERT(x) failed" to "ggml.c:12: the check x failed". ggml says
+// "fatal error" where a case is not handled.
 func plainly(said string) string {
 	where, what, ok := strings.Cut(said, ": ")
 	if ok && !strings.Contains(where, " ") {
 		said = path.Base(strings.ReplaceAll(where, `\`, "/")) + ": " + what
+	}
+	if head, ok := strings.CutSuffix(said, ": fatal error"); ok {
+		return head + ": a case that is not handled"
 	}
 	return assertion.ReplaceAllString(said, "the check $1 failed")
 }

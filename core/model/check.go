@@ -11,10 +11,12 @@ import (
 	"strings"
 )
 
-// The pinned llama.cpp's own limits on layers and on experts in a layer.
+// The pinned llama.cpp's own limits on layers and on experts in a layer, and the last of its ways to make weights of what a
+// router gives (llama_expert_gating_func_type).
 const (
 	maxLayers  = 512
 	maxExperts = 1024
+	maxGating  = 4
 )
 
 var architecture = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)

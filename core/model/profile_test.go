@@ -336,6 +336,7 @@ func TestReadRefuses(t *testing.T) {
 		"all groups":          {sample{figures: map[string]any{"expert_group_count": uint32(4), "expert_group_used_count": uint32(4)}}, "uses 4 of 4 groups"},
 		"as many groups":      {sample{figures: map[string]any{"expert_group_count": uint32(8), "expert_group_used_count": uint32(4)}}, "uses 4 of 8 groups"},
 		"groups as text":      {sample{figures: map[string]any{"expert_group_count": "4"}}, "no usable number for qwen3moe.expert_group_count"},
+		"gating":              {sample{figures: map[string]any{"expert_gating_func": uint32(5)}}, "unknown way 5 of weighing experts"},
 		"rope":                {sample{figures: map[string]any{"rope.scaling.type": "sideways"}}, `unknown rope scaling "sideways"`},
 		"architecture":        {sample{architecture: "qwen\x1b[1m"}, `no architecture can be called "qwen\x1b[1m"`},
 		"no vocabulary":       {sample{outer: []gguftest.Tensor{gguftest.NewTensor("output_norm.weight", gguf.F32, 4)}}, "a vocabulary size of 0"},

@@ -142,6 +142,7 @@ func (m *figures) required(key string) int {
 // acceptable refuses the figures that llama.cpp answers with the end of the process instead of an error.
 func (m *figures) acceptable(blocks, mtp, experts int, used []int) error {
 	groups, groupsUsed := m.optional("expert_group_count"), m.optional("expert_group_used_count")
+	gating := m.optional("expert_gating_func")
 	if m.err != nil {
 		return m.err
 	}
@@ -160,6 +161,9 @@ func (m *figures) acceptable(blocks, mtp, experts int, used []int) error {
 	}
 	if groups > 0 && groups >= experts || groups > 1 && (experts%groups != 0 || groupsUsed < 1 || groupsUsed >= groups) {
 		return fmt.Errorf("its metadata says that a token uses %d of %d groups of a layer's %d experts", groupsUsed, groups, experts)
+	}
+	if gating > maxGating {
+		return fmt.Errorf("its metadata names the unknown way %d of weighing experts", gating)
 	}
 	scaling, said := m.meta.String(m.architecture + ".rope.scaling.type")
 	if said && !slices.Contains([]string{"none", "linear", "yarn", "longrope"}, scaling) {
