@@ -122,7 +122,6 @@ func (s *state) decline() {
 	s.plan.Outcome = Declined
 	s.note("declined", size(s.share.cycle), Derived, "less than a token cycle of "+size(s.share.cycle)+" is left for a cache, "+why+": the file stays mapped and nothing is held",
 		"Nothing is streamed: one token needs "+size(s.share.cycle)+" and there is less")
-	s.retract("moe-stream")
 	s.decide("moe-stream", "off", Derived, "declined: no room for a token cycle of "+size(s.share.cycle), "The model is left to the system's own cache")
 	s.note("extra-offload", "none", Derived, "nothing streams, so no device computes streamed experts", "No device is asked to help with experts, as none is read from storage")
 	s.holdOnly()

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/bmoe/bmoe/core/params"
@@ -38,6 +37,12 @@ func (s *state) decide(knob, value string, source Source, reason, brief string) 
 	} else if err := s.set.Put(knob, value, params.FromPlan); err != nil {
 		panic("plan: " + err.Error()) // a value outside the table's range is a fault of a rule, and rapid looks for it
 	}
+	for i, earlier := range s.plan.Decisions {
+		if earlier.Knob == knob { // a later stage found the earlier choice out of reach
+			s.plan.Decisions[i] = d
+			return
+		}
+	}
 	s.plan.Decisions = append(s.plan.Decisions, d)
 }
 
@@ -50,11 +55,6 @@ func (s *state) pinned(knob, reason string) Decision {
 		value = "none"
 	}
 	return Decision{knob, value, Operator, reason, "Set by hand"}
-}
-
-// retract takes a decision back that a later stage found out of reach.
-func (s *state) retract(knob string) {
-	s.plan.Decisions = slices.DeleteFunc(s.plan.Decisions, func(d Decision) bool { return d.Knob == knob })
 }
 
 // keep reports a parameter that keeps its default because the fact behind it is missing.

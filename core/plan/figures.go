@@ -29,6 +29,7 @@ type Figures struct {
 
 	WholeExperts int64 `json:"whole_experts"` // the model's, before any placement
 	WholeDense   int64 `json:"whole_dense"`
+	WholeCompute int64 `json:"whole_compute"` // buffers, before a device narrows the graph
 	WholeNeed    int64 `json:"whole_need"`
 	Given        int64 `json:"given"`       // projected onto devices
 	HostLayers   int   `json:"host_layers"` // whose experts are the host's

@@ -9,6 +9,7 @@ import (
 // arming is a device that computes streamed experts while a prompt is read, and what it holds.
 type arming struct {
 	name   string
+	width  int   // tokens of the widest graph beside it
 	stays  int64 // bytes for the whole session: a layer's other weights per slot, and its compute buffers
 	slot   int64 // bytes of one layer of experts
 	slots  int   // 2: a layer is loaded while the one before it is computed. 1: one at a time
@@ -125,9 +126,13 @@ func (s *state) armingOf(d machine.Device, slots int) arming {
 	if s.byHand("prefill-slots-on-demand") {
 		onDemand = s.set.Bool("prefill-slots-on-demand")
 	}
+	width := s.plan.Figures.Width
+	if pooled(d) && s.widthRuled() {
+		width = s.narrowed(d.Name)
+	}
 	return arming{
-		name:  d.Name,
-		stays: largest.Other*int64(slots) + s.deviceCompute(d.Name, s.plan.Figures.Width),
+		name: d.Name, width: width,
+		stays: largest.Other*int64(slots) + s.deviceCompute(d.Name, width),
 		slot:  largest.Experts, slots: slots, inTurn: onDemand && pooled(d),
 		pooled: pooled(d), wires: !machine.IsNo(d.Wires),
 	}
@@ -151,12 +156,18 @@ func (s *state) tryContender(c contender) (armed bool, why string) {
 			}
 			continue
 		}
+		alone := s.plan.Figures.Width
+		s.useWidth(d.width)
 		with := allocate(s, &d)
 		f.Cache = with.cache
 		if why = s.fitsBeside(with, d); why == "" {
 			s.prefill, s.allocation = &d, with
+			if s.widthRuled() {
+				s.sayWidth(d.width, d.name)
+			}
 			return true, ""
 		}
+		s.useWidth(alone)
 	}
 	return false, why
 }
@@ -249,6 +260,10 @@ func (s *state) armByHand() {
 	d := s.armingOf(device, int(s.set.Int("prefill-slots")))
 	d.byHand, d.inTurn = true, s.set.Bool("prefill-slots-on-demand") && d.pooled
 	s.prefill = &d
+	if s.widthRuled() && d.pooled {
+		s.useWidth(d.width)
+		s.sayWidth(d.width, d.name)
+	}
 }
 
 // sayExtraOffload says which device, if any, computes streamed experts. It is about them only, never about what a placement

@@ -132,7 +132,7 @@ func anyPlacement(t *rapid.T, m machine.Profile, s shape) Placement {
 }
 
 // pinnable are pins as they are typed.
-var pinnable = []string{"--cache-mb=1000", "--cache-mb=0", "--no-overlap", "--io-threads=2", "--dense-weights=warm", "--dense-weights=pinned", "-c=777", "-c=0", "-ub=64", "--memory=5G",
+var pinnable = []string{"--cache-mb=1000", "--cache-mb=0", "--no-overlap", "--io-threads=2", "--dense-weights=warm", "--dense-weights=pinned", "-c=777", "-c=0", "-c=2147483647", "-ub=64", "--memory=5G",
 	"--moe-stream", "--no-moe-stream", "--no-cache-pin", "--cache-pin-fit", "--prefill-device=DEV0", "--prefill-device=", "--prefill-slots=1", "--no-prefill-slots-on-demand",
 	"--n-expert-used=2", "-ctk=q8_0", "--no-odirect", "-t=3", "-ngl=3", "--cache-mb=auto"}
 
@@ -300,7 +300,7 @@ func facts(v reflect.Value, path string, visit func(path string, fact reflect.Va
 
 // daring is what a plan ventures.
 type daring struct {
-	held     int64 // bytes, a device's rows left out and what is placed on devices counted
+	held     int64 // bytes, what is placed on devices counted
 	weights  int64 // of it, weights
 	device   bool  // the plan uses a device, for layers or for a prefill
 	resident bool
@@ -311,7 +311,10 @@ func daringOf(p Plan) daring {
 		device: p.Params.Text("prefill-device") != "" && !p.Params.Pinned("prefill-device") || p.Params.Text("n-gpu-layers") != "0" && !p.Params.Pinned("n-gpu-layers")}
 	for _, r := range p.Ledger.Rows {
 		switch r.Name {
-		case RowDevice, RowSlots:
+		case RowSlots:
+			if r.Kind != InTurn {
+				d.held += r.Bytes
+			}
 		case "model": // all of it, resident
 			d.weights += r.Bytes
 			d.held += r.Bytes

@@ -17,7 +17,7 @@ func regime(s *state) {
 	s.shareFigures()
 	s.plan.Regime = s.classify()
 	f := &s.plan.Figures
-	f.WholeExperts, f.WholeDense, f.WholeNeed = f.Experts, f.Dense, f.Need
+	f.WholeExperts, f.WholeDense, f.WholeCompute, f.WholeNeed = f.Experts, f.Dense, f.Compute, f.Need
 	account := size(f.Experts) + " of experts, " + size(f.Dense) + " of dense weights, " + size(f.Context) + " of context, " +
 		size(f.Compute) + " of buffers and " + size(s.policy.Program) + " of program are " + size(f.Need) + ", of " + size(f.Usable) + " that may be held"
 	switch s.plan.Regime {

@@ -49,9 +49,9 @@ var cacheElement = map[string]float64{
 // of a graph.
 func derivedReserve(m *model.Profile, context, width int, typeK, typeV string, p Policy) Reserve {
 	k, v := cacheElement[typeK], cacheElement[typeV]
-	kv := m.KVBytes(context, k, v)
-	if kv == 0 {
-		kv = int64(float64(m.Layers) * float64(m.Embedding) * (k + v) * float64(context))
+	kv := bounded(float64(m.KVBytes(context, k, v)))
+	if kv <= 0 {
+		kv = bounded(float64(m.Layers) * float64(m.Embedding) * (k + v) * float64(context))
 	}
 	return Reserve{Context: kv, Compute: derivedCompute(m, context, width, p) + 4*int64(m.Vocab)}
 }
@@ -65,8 +65,11 @@ func derivedCompute(m *model.Profile, context, width int, p Policy) int64 {
 		hidden = max(hidden, t.Dims[1])
 	}
 	perToken := 4*(int64(p.ActivationRows)*embedding+routed*(2*embedding+3*hidden)) + 6*int64(context)
-	return perToken * int64(width)
+	return bounded(float64(perToken) * float64(width))
 }
+
+// bounded is bytes as a whole number, up to more than any machine has: a context set by hand may be of any length.
+func bounded(bytes float64) int64 { return int64(min(bytes, 1<<56)) }
 
 // reserve is what the host holds besides weights, at a width, and whether that was projected.
 func (s *state) reserve(width int) (r Reserve, projected bool) {
