@@ -90,7 +90,7 @@ func TestInterrupt(t *testing.T) {
 	require.NoError(t, os.WriteFile(long, []byte(strings.Repeat("abcdefghij", 400)), 0o644))
 
 	const prefill = "step=prefill"
-	for _, p := range []phase{
+	for i, p := range []phase{
 		{name: "waiting for the prompt", args: []string{"-m", m, "-f", "-"}, in: true, at: "reading the prompt", ends: notBegun("mode: ")},
 		{name: "loading", args: []string{"-m", dense, "-p", "a"}, at: "this can take a while", ends: notBegun(prefill)},
 		{name: "loading, streamed", args: []string{"-m", wide, "-p", "a", "--moe-stream", "--cache-mb", "0"}, at: "step=loading", ends: notBegun(prefill)},
@@ -106,15 +106,13 @@ func TestInterrupt(t *testing.T) {
 		{name: "decode, planned", args: []string{"-m", m, "-p", "a", "-c", "32768", "-n", "32000", "--ignore-eos", "--auto"}, token: true, ends: reported},
 	} {
 		t.Run(p.name, func(t *testing.T) {
+			signal := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}[i%2]
 			for try := range tries {
 				if p.at == "this can take a while" {
 					require.NoError(t, storage.DropCache(dense))
 				}
-				signal := syscall.SIGINT
-				if try == 1 {
-					signal = syscall.SIGTERM
-				}
 				if took := interrupt(t, p, signal); took < second {
+					t.Logf("ended %v after %v", took.Round(time.Millisecond), signal)
 					return
 				} else if try == tries-1 {
 					t.Errorf("it took %v to end", took)
@@ -179,6 +177,7 @@ func TestInterruptStuckRun(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for try := range tries {
 				if took := stuck(t, m, c.signals); took < c.within {
+					t.Logf("ended after %v", took.Round(time.Millisecond))
 					return
 				} else if try == tries-1 {
 					t.Errorf("it took %v to end", took)
