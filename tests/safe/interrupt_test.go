@@ -85,7 +85,7 @@ func TestInterrupt(t *testing.T) {
 	dir := t.TempDir()
 	// Half a gigabyte of dense weights before gigabytes of experts, none of it on the disk.
 	wide := made{arch: "qwen3moe", layers: 3, embed: 4096, ff: 2048, experts: 32, context: 512}.write(t, filepath.Join(dir, "wide.gguf"))
-	dense := made{arch: "llama", layers: 8, embed: 4096, ff: 2048, context: 512}.write(t, filepath.Join(dir, "dense.gguf"))
+	dense := made{arch: "llama", layers: 4, embed: 4096, ff: 2048, context: 512}.write(t, filepath.Join(dir, "dense.gguf"))
 	long := filepath.Join(dir, "long")
 	require.NoError(t, os.WriteFile(long, []byte(strings.Repeat("abcdefghij", 400)), 0o644))
 
@@ -94,7 +94,7 @@ func TestInterrupt(t *testing.T) {
 		{name: "waiting for the prompt", args: []string{"-m", m, "-f", "-"}, in: true, at: "reading the prompt", ends: notBegun("mode: ")},
 		{name: "loading", args: []string{"-m", dense, "-p", "a"}, at: "this can take a while", ends: notBegun(prefill)},
 		{name: "loading, streamed", args: []string{"-m", wide, "-p", "a", "--moe-stream", "--cache-mb", "0"}, at: "step=loading", ends: notBegun(prefill)},
-		{name: "taking memory", args: []string{"-m", wide, "-p", "a", "--moe-stream", "--cache-mb", "1500", "--dense-weights", "mmap"},
+		{name: "taking memory", args: []string{"-m", wide, "-p", "a", "--moe-stream", "--cache-mb", "800", "--dense-weights", "mmap"},
 			at: `step="taking memory for experts"`, ends: notBegun(prefill)},
 		{name: "warming", args: []string{"-m", wide, "-p", "a", "--moe-stream", "--cache-mb", "0", "--dense-weights", "warm"},
 			at: `step="warming the dense set"`, ends: notBegun(prefill)},
@@ -200,6 +200,7 @@ func stuck(t *testing.T, m string, signals int) time.Duration {
 	c.Stdout = out
 	require.NoError(t, c.Start())
 	require.NoError(t, out.Close())
+	t.Cleanup(func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }) // where it did not end
 	var rows int
 	require.Eventually(t, func() bool { // the rows end where the writes do
 		text, err := os.ReadFile(csv)
