@@ -84,7 +84,7 @@ func (l *lab) page() string {
 	p := l.bench.profile
 
 	line("# Benchmarks\n")
-	line("Written by `go tool mage bench`; do not edit. Each figure is the median of %d rounds, with the least and the most. A round", l.rounds)
+	line("Written by `go tool mage bench`; do not edit. Each figure is the median over %d rounds, with the least and the most. A round", l.rounds)
 	line("takes every measurement once, each in a process of its own, and a ratio is taken within its round.\n")
 	row("the machine", "")
 	row("---", "---")
