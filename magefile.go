@@ -5,11 +5,13 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 
 	"github.com/magefile/mage/mg"
 
 	"github.com/bmoe/bmoe/backends"
+	"github.com/bmoe/bmoe/ci/bench"
 	"github.com/bmoe/bmoe/ci/code"
 	"github.com/bmoe/bmoe/ci/console"
 	"github.com/bmoe/bmoe/ci/demo"
@@ -52,6 +54,32 @@ func Demo(ctx context.Context,
 	}
 	mg.SerialCtxDeps(ctx, Build)
 	return d.Run(ctx)
+}
+
+// Measures speed, reads and memory against what is promised, and writes docs/benchmarks.md: 15 minutes, 11 GB of disk.
+func Bench(ctx context.Context,
+	model *string, // model file to measure; a calibrated one of 8 GB if not given
+	only *string, // letters of the checks to make, such as A,C; all if not given
+	rounds *int, // how often everything is measured; 5 if not given
+	memory *int, // MiB that the confined runs may hold; 3072 if not given
+	strict *bool, // fail when a target is missed
+) error {
+	mg.SerialCtxDeps(ctx, Build)
+	args := []string{"-folder", filepath.Join(built, "bench"), "-page", filepath.Join(root, "docs", "benchmarks.md")}
+	args = given(args, "model", model)
+	args = given(args, "only", only)
+	args = given(args, "rounds", rounds)
+	args = given(args, "memory", memory)
+	args = given(args, "strict", strict)
+	return bench.Run(ctx, root, bin, args...)
+}
+
+// given passes a flag on if it was given.
+func given[T any](args []string, name string, value *T) []string {
+	if value == nil {
+		return args
+	}
+	return append(args, fmt.Sprintf("-%s=%v", name, *value))
 }
 
 // Checks formatting and notices, vets for every platform and runs staticcheck.

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -36,8 +37,11 @@ func main() {
 		cancel()
 		select {
 		case <-signals:
+			os.Exit(exitInterrupted)
 		case <-time.After(patience): // something is under way that can't be ended, such as a write that nobody reads
 		}
+		time.AfterFunc(patience/10, func() { os.Exit(exitInterrupted) }) // nor may anybody read this
+		fmt.Fprintln(os.Stderr, "interrupted")
 		os.Exit(exitInterrupted)
 	}()
 	p := &program{

@@ -127,7 +127,7 @@ func open(ctx context.Context, cfg Config) (_ *Session, err error) {
 	if n := s.cfg.Lanes + max(s.cfg.Threads, s.cfg.ThreadsBatch) + 2; runtime.GOMAXPROCS(0) < n {
 		runtime.GOMAXPROCS(n)
 	}
-	s.pool = s.lib.NewThreadpool(max(s.cfg.Threads, s.cfg.ThreadsBatch), s.poll())
+	s.pool = s.lib.NewThreadpool(max(s.cfg.Threads, s.cfg.ThreadsBatch), poll)
 	options := llama.ModelOptions{
 		Repack:   s.cfg.Repack && !s.cfg.Stream,
 		Progress: func(f float64) bool { s.progress("loading", f); return true },
@@ -282,13 +282,9 @@ func (s *Session) kvTypes() (k, v, flash int32, err error) {
 	return k, v, flash, nil
 }
 
-// poll is how long an idle compute thread spins: not at all where experts are read, since lanes need the cores too.
-func (s *Session) poll() uint32 {
-	if s.cfg.Stream {
-		return 0
-	}
-	return 50
-}
+// poll is how long an idle compute thread spins before it sleeps: ggml's own default. Waking a thread costs more than the
+// cores it takes from the lanes, which are blocked in reads most of the time (measured: docs/streaming.md).
+const poll = 50
 
 // stream opens the files for reading experts and sends tensors where they belong.
 func (s *Session) stream(file *gguf.File, o *llama.ModelOptions) error {

@@ -59,6 +59,9 @@ func (s *Store) route(nodes []*llama.Tensor) bool {
 	if s.abort.Load() || !s.drain() {
 		return false
 	}
+	if s.cfg.Overlap {
+		s.learn(nodes[0])
+	}
 	if nodes[0].Src[2].Ne[1] == 1 {
 		return s.narrow(nodes)
 	}
@@ -78,6 +81,7 @@ func idAt(n *llama.Tensor, position, token int) int32 {
 // missing ones are read, and those of the layer's next stage, whose experts are the same.
 func (s *Store) narrow(nodes []*llama.Tensor) bool {
 	w := &s.work
+	s.withdraw(nodes[0])
 	w.items = w.items[:0]
 	for n, node := range nodes {
 		t := tensorOf(node)
@@ -91,11 +95,17 @@ func (s *Store) narrow(nodes []*llama.Tensor) bool {
 			missing++
 		}
 	}
+	s.ahead.demand += (float64(missing) - s.ahead.demand) * demandDecay
 	s.request(missing)
 	if s.cfg.Overlap && !s.starved() {
 		s.readAhead(nodes[0])
 	}
-	return s.finish(nodes, s.buildNarrow)
+	s.ahead.asked = false
+	if !s.finish(nodes, s.buildNarrow) {
+		return false
+	}
+	s.readGuess(nodes[0])
+	return true
 }
 
 // find looks the item's slice up, pins it for this graph call, and counts a hit or a miss. It is false when the slice
@@ -254,6 +264,10 @@ func (s *Store) buildNarrow(nodes []*llama.Tensor) bool {
 	}
 	if pair != nil {
 		s.addNarrow(nodes[pair.node], pair, nil)
+	}
+	if s.cfg.Overlap && !s.ahead.asked {
+		s.ahead.asked = true
+		s.look(nodes[0])
 	}
 	if !s.run(s.cfg.Threads) {
 		return false

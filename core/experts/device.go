@@ -181,6 +181,7 @@ func setTensor(b *llama.Buffer, t *llama.Tensor, _, _, _ uintptr) uintptr {
 	for i := range s.tensors {
 		e := &s.tensors[i]
 		if e.Name == name && int64(e.Experts) == t.Ne[2] && uint64(e.Slice) == t.Nb[2] {
+			e.columns = t.Ne[0]
 			t.Extra = uintptr(i + 1) // the field is the backend's own, and saves a look-up per node
 			s.bound++
 			return 0

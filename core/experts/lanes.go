@@ -35,6 +35,11 @@ func (s *Store) lane() {
 	defer s.lanes.Done()
 	for j := range s.jobs {
 		v := &j.class.slots[j.slot]
+		if !v.claim.CompareAndSwap(queued, claimed) && v.claim.Load() == withdrawn {
+			v.parts.Add(-1) // a guess has one part
+			s.done <- read{j.class, j.slot}
+			continue
+		}
 		f := s.cfg.Files[j.file]
 		got, err := f.ReadAt(j.class.mem[j.to:j.to+j.n], j.off)
 		if int64(got) < j.need {
@@ -79,6 +84,11 @@ func (s *Store) fetch(t int32, i int32, parts int) {
 func (s *Store) arrived(r read) bool {
 	s.inflight--
 	v := &r.class.slots[r.slot]
+	if v.claim.Load() == withdrawn {
+		v.claim.Store(claimed)
+		s.forget(r.class, r.slot)
+		return true
+	}
 	if err := v.failed.Load(); err != nil {
 		s.err = *err
 		s.forget(r.class, r.slot)

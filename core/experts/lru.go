@@ -76,6 +76,7 @@ func (s *Store) take(t int32, expert int32, pin int64) int32 {
 		s.tensors[v.tensor].slot[v.expert] = -1
 	}
 	v.tensor, v.expert, v.pin, v.state, v.fresh = t, expert, pin, empty, false
+	v.claim.Store(claimed)
 	s.tensors[t].slot[expert] = i
 	c.touch(i)
 	return i

@@ -89,6 +89,7 @@ type Store struct {
 
 	gen     int64 // graph calls so far; a slot pinned for a later one is not evicted
 	work    work
+	ahead   lookahead
 	stats   Stats
 	abort   atomic.Bool
 	wake    chan struct{}
@@ -106,6 +107,7 @@ type tensor struct {
 	out     []int32 // for an In tensor: the Out tensors of its layer
 	next    []int32 // the In tensors of the next MoE layer
 	layerAt int
+	columns int64 // elements of a row, as the loader has it
 }
 
 // class is the slots of one size. Slices of nearly one size share a class.
@@ -115,6 +117,7 @@ type class struct {
 	bytes   int64 // of all slices of the class, which sets its share of the cache
 	slices  int
 	ahead   int // slots taken ahead by the wide graph call under way
+	guessed int // slots taken for a guess that is not settled
 	region  *pages.Region
 	base    uintptr
 	mem     []byte
@@ -131,6 +134,7 @@ type slot struct {
 	fresh          bool                  // read ahead and not asked for yet
 	parts          atomic.Int32          // reads outstanding
 	failed         atomic.Pointer[error] // of the last read, where it failed
+	claim          atomic.Int32          // who has a speculative read
 }
 
 type state uint8
@@ -249,11 +253,19 @@ func (s *Store) Whole() int64 {
 // Allocate takes the slots: as many as cacheBytes hold, no more than there are slices, no fewer than slices can pass
 // through. It faults their pages in, and starts the lanes. The result is the bytes taken.
 func (s *Store) Allocate(cacheBytes int64) (int64, error) {
-	var all int64
+	var all, taken int64
 	for _, c := range s.classes {
 		all += c.bytes
 	}
-	var taken int64
+	if n := s.lookaheadBytes(); n > 0 && n < cacheBytes/8 {
+		r, err := pages.Alloc(int(n))
+		if err != nil {
+			return 0, fmt.Errorf("take %d MiB to look ahead with: %w", n>>20, err)
+		}
+		s.ahead.region = r
+		taken = n
+		cacheBytes -= n
+	}
 	for _, c := range s.classes {
 		share := int64(float64(cacheBytes) * (float64(c.bytes) / float64(all)))
 		n := min(max(int(share/c.stride), s.few()), c.slices)
@@ -354,6 +366,10 @@ func (s *Store) Close() error {
 			errs = append(errs, c.region.Free())
 			c.region, c.mem = nil, nil
 		}
+	}
+	if s.ahead.region != nil {
+		errs = append(errs, s.ahead.region.Free())
+		s.ahead = lookahead{}
 	}
 	if s.work.ctx != 0 {
 		s.lib.FreeGraph(s.work.ctx)

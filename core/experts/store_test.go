@@ -8,6 +8,9 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"sort"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -44,12 +47,21 @@ type rig struct {
 	*Store
 	file            *memoryFile
 	embed, ff       int
+	routers         []*llama.Tensor // [embed, experts] of each layer
 	experts, layers int
 	weights         map[string][]float32
 	batches         int
 }
 
-const testMulMatID = 29
+// Numbers of operations, as ggml gives them.
+const (
+	testMulMatID = 29
+	testMulMat   = 28
+	testAdd      = 2
+	testMul      = 7
+	testUnary    = 80
+	testOrder    = 70 // any that does not change an order
+)
 
 // newRig has layers of gate and up [embed, ff, experts] and down [ff, embed, experts]. Nothing in the file is aligned.
 func newRig(t testing.TB, cfg Config, layers, experts int, cache float64) *rig {
@@ -83,9 +95,19 @@ func newRig(t testing.TB, cfg Config, layers, experts int, cache float64) *rig {
 	if r.file = (&memoryFile{data: data, align: 512}); cfg.Files == nil {
 		cfg.Files = []File{r.file}
 	}
-	cfg.Library = &llama.Library{OpMulMatID: testMulMatID}
+	cfg.Library = &llama.Library{OpMulMatID: testMulMatID, OpMulMat: testMulMat, OpAdd: testAdd, OpMul: testMul, OpUnary: testUnary}
 	cfg.Threads, cfg.ThreadsBatch = 1, 2
 	r.Store = index(cfg)
+	for i := range r.tensors {
+		r.tensors[i].columns = int64(r.embed) // as the loader would say
+	}
+	for range layers {
+		w := dense3(r.embed, experts, 1)
+		for i := range unsafe.Slice((*float32)(w.Data), r.embed*experts) {
+			*(*float32)(unsafe.Add(w.Data, 4*i)) = 0.05 * float32(rng.NormFloat64())
+		}
+		r.routers = append(r.routers, w)
+	}
 	var head [maxNodes]*llama.Tensor
 	graph := &llama.Graph{Node: unsafe.Pointer(&head)}
 	r.newGraph = func(int) (uintptr, *llama.Graph) { return 0, graph }
@@ -101,6 +123,11 @@ func multiply(g *llama.Graph) bool {
 	at := func(p unsafe.Pointer, off uint64) *float32 { return (*float32)(unsafe.Add(p, off)) }
 	for _, n := range g.NodeList() {
 		w, in, ids := n.Src[0], n.Src[1], n.Src[2]
+		if n.Op == testMulMat {
+			ids = dense3(1, 1, 1)
+			w = &llama.Tensor{Ne: w.Ne, Nb: w.Nb, Data: w.Data}
+			w.Ne[2] = 1
+		}
 		for t := range uint64(ids.Ne[1]) {
 			for k := range uint64(ids.Ne[0]) {
 				id := *(*int32)(unsafe.Add(ids.Data, k*ids.Nb[0]+t*ids.Nb[1]))
@@ -316,6 +343,114 @@ func TestClassesOfSlots(t *testing.T) {
 		assert.GreaterOrEqual(t, e.class.largest, e.Slice)
 		assert.Less(t, float64(e.class.largest-e.Slice), float64(e.class.largest)/8)
 	}
+}
+
+// routedNodes is a layer's gate and up for a token of input x, with ids that its router chooses in the graph that shows
+// how: a view of a ranking of probabilities, which come from biased logits of the normed input.
+func (r *rig) routedNodes(l int, x []float32, used int, rng *rand.Rand) []*llama.Tensor {
+	norm := dense3(r.embed, 1, 1)
+	for i := range r.embed {
+		*(*float32)(unsafe.Add(norm.Data, 4*i)) = 1 + float32(i%3)*float32(l)
+	}
+	in, bias := dense3(r.embed, 1, 1), dense3(r.experts, 1, 1)
+	in.Op, in.Src = testMul, [10]*llama.Tensor{dense3(r.embed, 1, 1), norm}
+	for i, g := range floats(norm) {
+		floats(in)[i] = x[i] * g
+	}
+	for i := range floats(bias) {
+		floats(bias)[i] = float32(i%5) / 4
+	}
+	logits := dense3(r.experts, 1, 1)
+	logits.Op, logits.Src = testMulMat, [10]*llama.Tensor{r.routers[l], in}
+	list := []*llama.Tensor{logits}
+	multiply(&llama.Graph{Nodes: 1, Node: unsafe.Pointer(unsafe.SliceData(list))})
+	sigmoid, biased, ranked, view := dense3(r.experts, 1, 1), dense3(r.experts, 1, 1), dense3(r.experts, 1, 1), dense3(used, 1, 1)
+	sigmoid.Op, sigmoid.Src = testUnary, [10]*llama.Tensor{logits}
+	biased.Op, biased.Src = testAdd, [10]*llama.Tensor{sigmoid, bias}
+	ranked.Op, ranked.Src = testOrder, [10]*llama.Tensor{biased}
+	view.Op, view.ViewSrc = testOrder, ranked
+	type scored struct {
+		expert int32
+		score  float64
+	}
+	var all []scored
+	for i, v := range floats(logits) {
+		all = append(all, scored{int32(i), 1/(1+math.Exp(-float64(v))) + float64(floats(bias)[i])})
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].score > all[j].score })
+	for k := range used {
+		*(*int32)(unsafe.Add(view.Data, 4*k)) = all[k].expert
+	}
+	nodes := []*llama.Tensor{r.node(3*l, [][]int32{make([]int32, used)}, rng), r.node(3*l+1, [][]int32{make([]int32, used)}, rng)}
+	for _, n := range nodes {
+		n.Src[1], n.Src[2] = in, view
+	}
+	return nodes
+}
+
+// With the same input at every layer the guess is right, so what the next layer wants is under way or there when it asks.
+func TestTheNextLayersExpertsAreReadAhead(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{Lanes: 2, Overlap: true}, 4, 64, 0.6)
+	rng := rand.New(rand.NewPCG(5, 5))
+	token := func() {
+		x := make([]float32, r.embed)
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+		}
+		for l := range r.layers {
+			nodes := r.routedNodes(l, x, 4, rng)
+			if l > 0 && r.ahead.demand >= worthLooking && r.ahead.routers[l].learnt {
+				guess := slices.Clone(r.ahead.guess)
+				for k := range 4 {
+					assert.Contains(t, guess, idAt(nodes[0], k, 0), "layer %d", l)
+				}
+			}
+			require.Equal(t, llama.StatusSuccess, r.compute(nodes), "%v", r.Err())
+			down := r.node(3*l+2, [][]int32{{0, 0, 0, 0}}, rng)
+			down.Src[2] = nodes[0].Src[2]
+			require.Equal(t, llama.StatusSuccess, r.compute([]*llama.Tensor{down}), "%v", r.Err())
+		}
+	}
+	r.ahead.demand = 8
+	token() // learns the routers
+	for range 20 {
+		token()
+	}
+	assert.Positive(t, r.ahead.demand)
+}
+
+// A guess whose read has not begun is taken back when it turns out wrong, and its slot serves again.
+func TestAWrongGuessIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{Lanes: 1, Overlap: true}, 2, 64, 0.9)
+	rng := rand.New(rand.NewPCG(5, 5))
+	release, entered := make(chan struct{}), make(chan struct{}, 64)
+	var hold atomic.Bool
+	r.file.fail = func(int64) error {
+		if hold.Load() {
+			entered <- struct{}{}
+			<-release
+		}
+		return nil
+	}
+	hold.Store(true)
+	r.gen++
+	require.True(t, r.speculate(3, 40)) // the one lane is in this read
+	<-entered
+	require.True(t, r.speculate(3, 41)) // and this one is queued behind it
+	before := r.stats.ReadBytes
+	r.ahead.guess, r.ahead.at = []int32{40, 41}, 1
+	r.withdraw(r.node(3, [][]int32{{7}}, rng))
+	assert.Equal(t, before-r.tensors[3].Slice, r.stats.ReadBytes)
+	assert.Equal(t, int32(-1), r.tensors[3].slot[41], "withdrawn")
+	assert.NotEqual(t, int32(-1), r.tensors[3].slot[40], "under way: it arrives")
+	hold.Store(false)
+	close(release)
+	for r.inflight > 0 {
+		require.True(t, r.await())
+	}
+	r.layer(t, 1, [][]int32{{41, 40}}, rng)
 }
 
 // BenchmarkResidentToken is the bookkeeping of one layer of a token whose experts are all resident: look-ups, nodes and

@@ -17,7 +17,9 @@ type work struct {
 	region  *pages.Region
 	tensors []llama.Tensor // nodes, views and ids of one batch
 	used    int
-	ids     []int32 // expert numbers of the batch's nodes
+	ids     []int32   // expert numbers of the batch's nodes
+	input   []float32 // what the next layer's router is asked with
+	scores  []float32 // what it answers
 	idsUsed int
 
 	graph *llama.Graph // its node list has room for maxNodes
@@ -45,7 +47,11 @@ const maxNodes = 256
 // init takes the memory. Each node needs the node itself, a view of the weights, ids and a view of the input.
 func (w *work) init(s *Store) error {
 	size := unsafe.Sizeof(llama.Tensor{}) * maxNodes * 4
-	r, err := pages.Alloc(int(size) + idBytes)
+	columns, experts := int64(0), 0
+	for i := range s.tensors {
+		columns, experts = max(columns, s.tensors[i].columns), max(experts, s.tensors[i].Experts)
+	}
+	r, err := pages.Alloc(int(size) + idBytes + 4*int(columns) + 4*experts)
 	if err != nil {
 		return fmt.Errorf("take memory for compute nodes: %w", err)
 	}
@@ -53,6 +59,8 @@ func (w *work) init(s *Store) error {
 	mem := unsafe.Pointer(unsafe.SliceData(r.Bytes()))
 	w.tensors = unsafe.Slice((*llama.Tensor)(mem), maxNodes*4)
 	w.ids = unsafe.Slice((*int32)(unsafe.Add(mem, size)), idBytes/4)
+	w.input = unsafe.Slice((*float32)(unsafe.Add(mem, size+idBytes)), columns)
+	w.scores = unsafe.Slice((*float32)(unsafe.Add(mem, size+idBytes+uintptr(4*columns))), experts)
 	w.ctx, w.graph = s.newGraph(maxNodes)
 	w.nodes = unsafe.Slice((**llama.Tensor)(w.graph.Node), maxNodes)
 	return nil

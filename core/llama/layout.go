@@ -264,3 +264,12 @@ func GoString(p uintptr) string {
 	}
 	return string(unsafe.Slice((*byte)(Pointer(p)), n))
 }
+
+// Types of ggml that the engine makes itself (enum ggml_type).
+const (
+	TypeF32  = 0
+	TypeQ8_0 = 8
+)
+
+// Q8_0Bytes is the size of n elements in Q8_0: blocks of 32 in 34 bytes. n is a multiple of 32.
+func Q8_0Bytes(n int64) int64 { return n / 32 * 34 }

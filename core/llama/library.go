@@ -20,27 +20,28 @@ var ErrMissing = errors.New("the llama.cpp libraries are missing")
 // those of the pinned headers; handles are uintptr.
 type calls struct {
 	// ggml-base
-	BackendInit       func(dev, params uintptr) uintptr                                `c:"ggml-base:ggml_backend_dev_init"`
-	BackendFree       func(backend uintptr)                                            `c:"ggml-base:ggml_backend_free"`
-	BufferInit        func(buft uintptr, i BufferInterface, ctx, size uintptr) uintptr `c:"ggml-base:ggml_backend_buffer_init"`
-	BuftIsHost        func(buft uintptr) bool                                          `c:"ggml-base:ggml_backend_buft_is_host"`
-	BuftName          func(buft uintptr) string                                        `c:"ggml-base:ggml_backend_buft_name"`
-	CPUBufferType     func() uintptr                                                   `c:"ggml-base:ggml_backend_cpu_buffer_type"`
-	DevName           func(dev uintptr) string                                         `c:"ggml-base:ggml_backend_dev_name"`
-	DevDescription    func(dev uintptr) string                                         `c:"ggml-base:ggml_backend_dev_description"`
-	DevMemory         func(dev uintptr, free, total *uintptr)                          `c:"ggml-base:ggml_backend_dev_memory"`
-	DevType           func(dev uintptr) int32                                          `c:"ggml-base:ggml_backend_dev_type"`
-	DevRegistry       func(dev uintptr) uintptr                                        `c:"ggml-base:ggml_backend_dev_backend_reg"`
-	DevBufferType     func(dev uintptr) uintptr                                        `c:"ggml-base:ggml_backend_dev_buffer_type"`
-	RegName           func(reg uintptr) string                                         `c:"ggml-base:ggml_backend_reg_name"`
-	ProcAddress       func(reg uintptr, name string) uintptr                           `c:"ggml-base:ggml_backend_reg_get_proc_address"`
-	Init              func(initParams) uintptr                                         `c:"ggml-base:ggml_init"`
-	NewGraph          func(ctx, size uintptr, grads bool) uintptr                      `c:"ggml-base:ggml_new_graph_custom"`
-	OpName            func(op int32) string                                            `c:"ggml-base:ggml_op_name"`
-	TypeName          func(typ int32) string                                           `c:"ggml-base:ggml_type_name"`
-	ThreadpoolDefault func(n int32) threadpoolParams                                   `c:"ggml-base:ggml_threadpool_params_default"`
-	GGMLLogSet        func(callback, data uintptr)                                     `c:"ggml-base:ggml_log_set"`
-	GGMLFree          func(ctx uintptr)                                                `c:"ggml-base:ggml_free"`
+	BackendInit       func(dev, params uintptr) uintptr                                                   `c:"ggml-base:ggml_backend_dev_init"`
+	BackendFree       func(backend uintptr)                                                               `c:"ggml-base:ggml_backend_free"`
+	BufferInit        func(buft uintptr, i BufferInterface, ctx, size uintptr) uintptr                    `c:"ggml-base:ggml_backend_buffer_init"`
+	BuftIsHost        func(buft uintptr) bool                                                             `c:"ggml-base:ggml_backend_buft_is_host"`
+	BuftName          func(buft uintptr) string                                                           `c:"ggml-base:ggml_backend_buft_name"`
+	CPUBufferType     func() uintptr                                                                      `c:"ggml-base:ggml_backend_cpu_buffer_type"`
+	DevName           func(dev uintptr) string                                                            `c:"ggml-base:ggml_backend_dev_name"`
+	DevDescription    func(dev uintptr) string                                                            `c:"ggml-base:ggml_backend_dev_description"`
+	DevMemory         func(dev uintptr, free, total *uintptr)                                             `c:"ggml-base:ggml_backend_dev_memory"`
+	DevType           func(dev uintptr) int32                                                             `c:"ggml-base:ggml_backend_dev_type"`
+	DevRegistry       func(dev uintptr) uintptr                                                           `c:"ggml-base:ggml_backend_dev_backend_reg"`
+	DevBufferType     func(dev uintptr) uintptr                                                           `c:"ggml-base:ggml_backend_dev_buffer_type"`
+	RegName           func(reg uintptr) string                                                            `c:"ggml-base:ggml_backend_reg_name"`
+	ProcAddress       func(reg uintptr, name string) uintptr                                              `c:"ggml-base:ggml_backend_reg_get_proc_address"`
+	Init              func(initParams) uintptr                                                            `c:"ggml-base:ggml_init"`
+	NewGraph          func(ctx, size uintptr, grads bool) uintptr                                         `c:"ggml-base:ggml_new_graph_custom"`
+	OpName            func(op int32) string                                                               `c:"ggml-base:ggml_op_name"`
+	TypeName          func(typ int32) string                                                              `c:"ggml-base:ggml_type_name"`
+	ThreadpoolDefault func(n int32) threadpoolParams                                                      `c:"ggml-base:ggml_threadpool_params_default"`
+	GGMLLogSet        func(callback, data uintptr)                                                        `c:"ggml-base:ggml_log_set"`
+	GGMLFree          func(ctx uintptr)                                                                   `c:"ggml-base:ggml_free"`
+	QuantizeChunk     func(typ int32, from, to uintptr, start, rows, cols int64, weights uintptr) uintptr `c:"ggml-base:ggml_quantize_chunk"`
 
 	// ggml
 	Register   func(reg uintptr)         `c:"ggml:ggml_backend_register"`
@@ -95,8 +96,8 @@ type Library struct {
 	Dir string // where the libraries and modules are
 	CPU Module // the CPU variant in use
 
-	// OpMulMatID and OpNone are ggml's numbers of those operations, found by name.
-	OpMulMatID, OpNone int32
+	// ggml's numbers of these operations, found by name.
+	OpMulMatID, OpMulMat, OpNone, OpAdd, OpMul, OpUnary int32
 
 	// GraphComputePtr is ggml_backend_graph_compute, for purego.SyscallN: a call through a Go function value allocates,
 	// and this one is made several times per layer of every token.
@@ -173,9 +174,10 @@ func (l *Library) open() error {
 	if l.GraphComputePtr, err = dynlib.Symbol(handles["ggml-base"], "ggml_backend_graph_compute"); err != nil {
 		return err
 	}
-	l.OpNone, l.OpMulMatID = l.op("NONE"), l.op("MUL_MAT_ID")
-	if l.OpNone < 0 || l.OpMulMatID < 0 {
-		return fmt.Errorf("%s is not the llama.cpp release this program was built for: it has no operation MUL_MAT_ID", dynlib.Name("ggml-base"))
+	for name, op := range map[string]*int32{"NONE": &l.OpNone, "MUL_MAT": &l.OpMulMat, "MUL_MAT_ID": &l.OpMulMatID, "ADD": &l.OpAdd, "MUL": &l.OpMul, "UNARY": &l.OpUnary} {
+		if *op = l.op(name); *op < 0 {
+			return fmt.Errorf("%s is not the llama.cpp release this program was built for: it has no operation %s", dynlib.Name("ggml-base"), name)
+		}
 	}
 	l.routeLogs()
 	return nil

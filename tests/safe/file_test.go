@@ -84,7 +84,7 @@ func TestFilesThatCannotRun(t *testing.T) {
 		{"experts-of-another-model", changed(small, shaped("blk.0.ffn_down_exps.weight", 32, 64, 4)), "blk.0.ffn_down_exps.weight"},
 		{"no-embedding", changed(smallDense, without("token_embd.weight")), "token_embd.weight"},
 	} {
-		for _, mode := range [][]string{nil, {"--moe-stream"}} {
+		for _, mode := range [][]string{nil, {"--moe-stream"}, {"--auto"}} {
 			t.Run(strings.Join(append([]string{c.name}, mode...), ""), func(t *testing.T) {
 				t.Parallel()
 				path := filepath.Join(t.TempDir(), c.name+".gguf")

@@ -103,8 +103,8 @@ func TestPrompts(t *testing.T) {
 		run(t, "-m", m, "-f", long, "-c", "256", mode).refused(t, badInput, "the prompt has ", " tokens and the context 256", "-c")
 		run(t, "-m", m, "-p", "", "-n", "2", "-c", "64", mode).orderly(t, done) // the model's own first token
 	}
-	// A model that puts no token of its own first has nothing to go on.
 	dense := smallDense.write(t, filepath.Join(t.TempDir(), "dense.gguf"))
+	run(t, "-m", dense, "-p", "", "-n", "2", "-c", "64").refused(t, badInput, "the prompt is empty") // it puts no token of its own first
 	binary := filepath.Join(t.TempDir(), "binary")
 	require.NoError(t, os.WriteFile(binary, []byte("\x00\xff\xfe\x80 \xf0\x9f"), 0o644))
 	run(t, "-m", dense, "-f", binary, "-n", "1", "-c", "64").orderly(t, done)

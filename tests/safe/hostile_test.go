@@ -74,7 +74,10 @@ func damage(r *rand.Rand, head []byte) ([]byte, string) {
 	// A key of the architecture, or a tensor, whose name is followed by what it has: a number of it, or all of its type.
 	marks := places(b)
 	at := marks[r.IntN(len(marks))]
-	field := at + 4*r.IntN(10)
+	field := at + 4 // the value of most keys
+	if r.IntN(2) == 0 {
+		field = at + 4*r.IntN(10)
+	}
 	v := values[r.IntN(len(values))]
 	if r.IntN(2) == 0 {
 		copy(b[min(field, len(b)-4):], little(uint32(v)))

@@ -85,16 +85,16 @@ func TestInterrupt(t *testing.T) {
 	dir := t.TempDir()
 	// Half a gigabyte of dense weights before gigabytes of experts, none of it on the disk.
 	wide := made{arch: "qwen3moe", layers: 3, embed: 4096, ff: 2048, experts: 32, context: 512}.write(t, filepath.Join(dir, "wide.gguf"))
-	dense := made{arch: "llama", layers: 8, embed: 4096, ff: 2048, context: 512}.write(t, filepath.Join(dir, "dense.gguf"))
+	dense := made{arch: "llama", layers: 4, embed: 4096, ff: 2048, context: 512}.write(t, filepath.Join(dir, "dense.gguf"))
 	long := filepath.Join(dir, "long")
 	require.NoError(t, os.WriteFile(long, []byte(strings.Repeat("abcdefghij", 400)), 0o644))
 
 	const prefill = "step=prefill"
-	for _, p := range []phase{
+	for i, p := range []phase{
 		{name: "waiting for the prompt", args: []string{"-m", m, "-f", "-"}, in: true, at: "reading the prompt", ends: notBegun("mode: ")},
 		{name: "loading", args: []string{"-m", dense, "-p", "a"}, at: "this can take a while", ends: notBegun(prefill)},
 		{name: "loading, streamed", args: []string{"-m", wide, "-p", "a", "--moe-stream", "--cache-mb", "0"}, at: "step=loading", ends: notBegun(prefill)},
-		{name: "taking memory", args: []string{"-m", wide, "-p", "a", "--moe-stream", "--cache-mb", "1500", "--dense-weights", "mmap"},
+		{name: "taking memory", args: []string{"-m", wide, "-p", "a", "--moe-stream", "--cache-mb", "800", "--dense-weights", "mmap"},
 			at: `step="taking memory for experts"`, ends: notBegun(prefill)},
 		{name: "warming", args: []string{"-m", wide, "-p", "a", "--moe-stream", "--cache-mb", "0", "--dense-weights", "warm"},
 			at: `step="warming the dense set"`, ends: notBegun(prefill)},
@@ -106,15 +106,13 @@ func TestInterrupt(t *testing.T) {
 		{name: "decode, planned", args: []string{"-m", m, "-p", "a", "-c", "32768", "-n", "32000", "--ignore-eos", "--auto"}, token: true, ends: reported},
 	} {
 		t.Run(p.name, func(t *testing.T) {
+			signal := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}[i%2]
 			for try := range tries {
 				if p.at == "this can take a while" {
 					require.NoError(t, storage.DropCache(dense))
 				}
-				signal := syscall.SIGINT
-				if try == 1 {
-					signal = syscall.SIGTERM
-				}
 				if took := interrupt(t, p, signal); took < second {
+					t.Logf("ended %v after %v", took.Round(time.Millisecond), signal)
 					return
 				} else if try == tries-1 {
 					t.Errorf("it took %v to end", took)
@@ -179,6 +177,7 @@ func TestInterruptStuckRun(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for try := range tries {
 				if took := stuck(t, m, c.signals); took < c.within {
+					t.Logf("ended after %v", took.Round(time.Millisecond))
 					return
 				} else if try == tries-1 {
 					t.Errorf("it took %v to end", took)
@@ -201,6 +200,7 @@ func stuck(t *testing.T, m string, signals int) time.Duration {
 	c.Stdout = out
 	require.NoError(t, c.Start())
 	require.NoError(t, out.Close())
+	t.Cleanup(func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }) // where it did not end
 	var rows int
 	require.Eventually(t, func() bool { // the rows end where the writes do
 		text, err := os.ReadFile(csv)

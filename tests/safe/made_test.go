@@ -47,7 +47,7 @@ func (m made) write(t testing.TB, path string) string {
 	meta = append(meta, gguftest.KV(m.arch+".attention.layer_norm_rms_epsilon", float32(1e-6)),
 		gguftest.KV("tokenizer.ggml.model", "llama"), gguftest.KV("tokenizer.ggml.tokens", texts),
 		gguftest.KV("tokenizer.ggml.scores", make([]float32, len(texts))), gguftest.KV("tokenizer.ggml.token_type", kinds),
-		gguftest.KV("tokenizer.ggml.add_space_prefix", false))
+		gguftest.KV("tokenizer.ggml.add_space_prefix", false), gguftest.KV("tokenizer.ggml.add_bos_token", false))
 
 	var tensors []gguftest.Tensor
 	add := func(kind gguf.Type, name string, dims ...int64) {
