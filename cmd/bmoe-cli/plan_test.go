@@ -59,6 +59,7 @@ func TestPlanJSON(t *testing.T) {
 	var made struct {
 		Outcome   string
 		Line      string
+		Config    map[string]string
 		Decisions []struct{ Knob, Value, Source, Reason, Brief string }
 		Ledger    struct{ Rows []struct{ Name string } }
 	}
@@ -66,6 +67,7 @@ func TestPlanJSON(t *testing.T) {
 	assert.Equal(t, "streams", made.Outcome)
 	assert.Contains(t, made.Line, " --moe-stream ")
 	assert.NotEmpty(t, made.Decisions)
+	assert.Equal(t, "on", made.Config["moe_stream"])
 	assert.NotEmpty(t, made.Ledger.Rows)
 }
 

@@ -37,7 +37,8 @@ type Plan struct {
 	Prediction Prediction  `json:"prediction"`
 	Figures    Figures     `json:"figures"`
 
-	Params *params.Set `json:"-"` // the run: what was set by hand, what the plan chose, and the defaults
+	Config map[string]string `json:"config"` // the run's parameters by their JSON keys, the model's file left out
+	Params *params.Set       `json:"-"`      // the run: what was set by hand, what the plan chose, and the defaults
 }
 
 // Outcome is what comes of the plan.
@@ -167,5 +168,11 @@ func (s *state) finish() Plan {
 		}
 	}
 	s.plan.Params = s.set
+	s.plan.Config = map[string]string{}
+	for _, p := range params.All() {
+		if p.Scope == params.Run && p.Name != "model" {
+			s.plan.Config[p.Key()] = s.set.Text(p.Name)
+		}
+	}
 	return s.plan
 }
