@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/bmoe/bmoe/ci/cgroup"
 	"github.com/bmoe/bmoe/ci/console"
 	"github.com/bmoe/bmoe/platform/storage"
 	"github.com/bmoe/bmoe/tests/synth"
@@ -96,12 +97,12 @@ func (d Demo) Run(ctx context.Context) error {
 	if err := storage.DropCache(d.model()); err == nil {
 		console.Say("the model was put out of the file cache: every expert is read from storage")
 	}
-	group, err := confine(cgroups, d.Memory)
+	group, err := cgroup.New(cgroup.Root, fmt.Sprintf("bmoe-demo-%d", os.Getpid()), d.Memory)
 	if err != nil {
 		console.Say("no memory cgroup could be made (%v): bmoe-cli holds itself to the limit, and nothing enforces it", err)
 	} else {
-		console.Say("a memory cgroup enforces the limit: %s", group.path)
-		defer group.remove()
+		console.Say("a memory cgroup enforces the limit: %s", group.Path())
+		defer func() { _ = group.Remove() }() // an empty group that stays behind holds nothing
 	}
 	args := []string{"-m", d.model(), "--auto", "--memory", fmt.Sprintf("%dMiB", d.Memory>>20), "-p", d.Prompt}
 	console.Say("a model of %s with %s of memory: %s %q", size(d.ModelBytes), size(d.Memory), d.Program, args)
@@ -110,7 +111,7 @@ func (d Demo) Run(ctx context.Context) error {
 	}
 	console.Say("That was a model of %s, run with %s of memory. Its weights are random, and so is its text; speed, memory and reads are real.",
 		size(d.ModelBytes), size(d.Memory))
-	if peak := group.peak(); peak > 0 {
+	if peak := group.Peak(); peak > 0 {
 		console.Say("The most that the cgroup held was %s, cached file pages counted.", size(peak))
 	}
 	console.Say("A model of your own: %s -m MODEL.gguf --auto -p \"...\"; what the demo wrote goes with: go tool mage clean", d.Program)
@@ -139,8 +140,8 @@ func (d Demo) write(ctx context.Context) error {
 }
 
 // play runs the program, its own bars and text going straight to the person. Interrupted, it is given the time to report.
-func (d Demo) play(ctx context.Context, group *group, args []string) error {
-	cmd := group.command(ctx, d.Program, args...)
+func (d Demo) play(ctx context.Context, group *cgroup.Group, args []string) error {
+	cmd := group.Command(ctx, d.Program, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second

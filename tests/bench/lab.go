@@ -17,7 +17,7 @@ import (
 	"github.com/bmoe/bmoe/core/model"
 	"github.com/bmoe/bmoe/platform/process"
 	"github.com/bmoe/bmoe/platform/storage"
-	"github.com/bmoe/bmoe/tests/bench/cgroup"
+	"github.com/bmoe/bmoe/ci/cgroup"
 	"github.com/bmoe/bmoe/tests/synth"
 )
 

@@ -68,8 +68,14 @@ func (g *Group) Command(ctx context.Context, program string, args ...string) *ex
 	return exec.CommandContext(ctx, "sh", append([]string{"-c", enter, filepath.Join(g.path, "cgroup.procs"), program}, args...)...)
 }
 
-// Peak is the most bytes that the group held, cached file pages counted; 0 where the system does not say.
+// Path is the group's folder.
+func (g *Group) Path() string { return g.path }
+
+// Peak is the most bytes that the group held, cached file pages counted; 0 where the system does not say, or g is nil.
 func (g *Group) Peak() int64 {
+	if g == nil {
+		return 0
+	}
 	data, err := os.ReadFile(g.peak)
 	if err != nil {
 		return 0
