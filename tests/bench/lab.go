@@ -13,11 +13,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bmoe/bmoe/ci/cgroup"
 	"github.com/bmoe/bmoe/ci/console"
 	"github.com/bmoe/bmoe/core/model"
 	"github.com/bmoe/bmoe/platform/process"
 	"github.com/bmoe/bmoe/platform/storage"
-	"github.com/bmoe/bmoe/ci/cgroup"
 	"github.com/bmoe/bmoe/tests/synth"
 )
 
