@@ -55,6 +55,7 @@ func main() {
 		exit:    os.Exit,
 		profile: model.Read,
 		machine: probe.Machine,
+		storage: probe.Storage,
 		history: pastRuns(),
 		can:     abilities,
 		open: func(ctx context.Context, c engine.Config) (session, error) {

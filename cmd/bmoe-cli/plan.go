@@ -1,16 +1,19 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 
 	"github.com/bmoe/bmoe/core/engine"
 	"github.com/bmoe/bmoe/core/machine"
 	"github.com/bmoe/bmoe/core/model"
 	"github.com/bmoe/bmoe/core/params"
 	"github.com/bmoe/bmoe/core/plan"
+	"github.com/bmoe/bmoe/core/probe"
 )
 
 // abilities is what core/engine does of what a plan may ask for.
@@ -46,7 +49,7 @@ func (p *program) subject(set *params.Set) (*model.Profile, error) {
 }
 
 // ground is the machine a plan is made for: this one, or one that was saved.
-func (p *program) ground(set *params.Set) (machine.Profile, error) {
+func (p *program) ground(ctx context.Context, set *params.Set, m *model.Profile) (machine.Profile, error) {
 	if set.Pinned("machine") {
 		m, err := machine.Load(set.String("machine"))
 		if err != nil {
@@ -54,16 +57,48 @@ func (p *program) ground(set *params.Set) (machine.Profile, error) {
 		}
 		return *m, nil
 	}
-	m, err := p.machine()
+	return p.here(ctx, set, m)
+}
+
+// here is this machine, looked at once: a machine that is saved is the one that was planned for. m is nil where nothing
+// is planned.
+func (p *program) here(ctx context.Context, set *params.Set, m *model.Profile) (machine.Profile, error) {
+	if p.found != nil {
+		return *p.found, nil
+	}
+	found, err := p.machine()
 	if err != nil {
 		slog.Warn("what this process may hold is not known", "error", err)
 	}
-	return m, nil
+	if found.Storage, err = p.drive(ctx, set, m); err != nil {
+		return machine.Profile{}, err
+	}
+	p.found = &found
+	return found, nil
+}
+
+// drive measures the drive that the model's experts are on, unless it is not to be touched or there are none here.
+func (p *program) drive(ctx context.Context, set *params.Set, m *model.Profile) (machine.Storage, error) {
+	switch {
+	case m == nil:
+		return probe.Unread("no plan asked for it"), nil
+	case !set.Bool("probe-io"):
+		return probe.Unread("--no-probe-io"), nil
+	case set.Pinned("model-profile"):
+		return probe.Unread("the model is not here"), nil
+	case m.ExpertShard() < 0:
+		return probe.Unread("the model has no experts"), nil
+	}
+	shard := filepath.Join(filepath.Dir(set.String("model")), m.Shards[m.ExpertShard()].Name)
+	bar := newBar(p.err, p.bars)
+	defer bar.close()
+	bar.step("measuring the drive", 0)
+	return p.storage(ctx, shard, m, set.Bool("odirect"), func(fraction float64) { bar.step("measuring the drive", fraction) })
 }
 
 // plan makes the plan for a model.
-func (p *program) plan(set *params.Set, m *model.Profile) (plan.Plan, error) {
-	on, err := p.ground(set)
+func (p *program) plan(ctx context.Context, set *params.Set, m *model.Profile) (plan.Plan, error) {
+	on, err := p.ground(ctx, set, m)
 	if err != nil {
 		return plan.Plan{}, err
 	}
@@ -71,12 +106,12 @@ func (p *program) plan(set *params.Set, m *model.Profile) (plan.Plan, error) {
 }
 
 // planOnly prints the plan and what reproduces it, and loads nothing.
-func (p *program) planOnly(set *params.Set) error {
+func (p *program) planOnly(ctx context.Context, set *params.Set) error {
 	m, err := p.subject(set)
 	if err != nil {
 		return err
 	}
-	made, err := p.plan(set, m)
+	made, err := p.plan(ctx, set, m)
 	if err != nil {
 		return err
 	}
@@ -121,22 +156,30 @@ func written(err error) error {
 	return nil
 }
 
-// save writes the profiles that were asked for.
-func (p *program) save(set *params.Set) error {
-	if set.Pinned("save-machine") {
-		m, err := p.machine()
-		if err != nil {
-			slog.Warn("what this process may hold is not known", "error", err)
+// save writes the profiles that were asked for. Of a run that is planned, the machine includes what the plan measures.
+func (p *program) save(ctx context.Context, set *params.Set) error {
+	var m *model.Profile
+	planned := set.Bool("auto") || set.Bool("plan-only") || set.Bool("plan-json")
+	if set.Pinned("save-model") || set.Pinned("save-machine") && planned {
+		var err error
+		if m, err = p.subject(set); err != nil {
+			return err
 		}
-		if err := m.Save(set.String("save-machine")); err != nil {
+	}
+	if set.Pinned("save-machine") {
+		measured := m
+		if !planned || set.Pinned("machine") {
+			measured = nil
+		}
+		found, err := p.here(ctx, set, measured)
+		if err != nil {
+			return err
+		}
+		if err := found.Save(set.String("save-machine")); err != nil {
 			return wrong("%s: %w", params.Flag("save-machine"), err)
 		}
 	}
 	if set.Pinned("save-model") {
-		m, err := p.subject(set)
-		if err != nil {
-			return err
-		}
 		if err := m.Save(set.String("save-model")); err != nil {
 			return wrong("%s: %w", params.Flag("save-model"), err)
 		}

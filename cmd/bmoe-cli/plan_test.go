@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/bmoe/bmoe/core/history"
 	"github.com/bmoe/bmoe/core/machine"
+	"github.com/bmoe/bmoe/core/model"
 	"github.com/bmoe/bmoe/core/params"
 )
 
@@ -71,6 +73,59 @@ func TestPlanJSON(t *testing.T) {
 	assert.NotEmpty(t, made.Ledger.Rows)
 }
 
+// A plan measures the drive on the shard the experts are in, unless it is not to be touched or the facts are another machine's;
+// with its price, a cache that would be too small gives way to experts streamed without one.
+func TestDrive(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	on, of := filepath.Join(dir, "machine.json"), filepath.Join(dir, "model.json")
+	s := newStage(t)
+	require.Equal(t, exitDone, s.play("-m moe.gguf --plan-only --save-machine "+on+" --save-model "+of), s.err.String())
+	for line, want := range map[string]string{
+		"-m moe.gguf --plan-only":                                           "storage-rate",
+		"-m moe.gguf --plan-only --no-odirect":                              "storage-rate",
+		"-m moe.gguf --plan-only --plan-explain --moe-stream --no-probe-io": "(--no-probe-io)",
+		"--plan-only --plan-explain --moe-stream --model-profile " + of:     "(the model is not here)",
+		"-m dense.gguf --plan-only":                                         "",
+		"-m moe.gguf --plan-only --machine " + on:                           "",
+		"-m moe.gguf --plan-only --save-machine " + dir + "/m":              "storage-rate",
+		"-m moe.gguf --plan-only --save-model " + dir + "/m":                "storage-rate",
+		"-m moe.gguf --save-machine " + dir + "/m":                          "",
+	} {
+		s := newStage(t)
+		s.bars = true
+		asked := 0
+		s.storage = func(_ context.Context, path string, _ *model.Profile, direct bool, tell func(float64)) (machine.Storage, error) {
+			asked++
+			assert.Equal(t, "test.gguf", path)
+			assert.Equal(t, !strings.Contains(line, "--no-odirect"), direct)
+			tell(0.5)
+			return machine.Storage{Direct: machine.Yes("read back"), Curve: []machine.Rate{{Size: 1 << 20, Lanes: 2, Rate: 1 << 30}}, Refault: machine.Known(1e7, "read")}, nil
+		}
+		if strings.Contains(line, "--plan-only") {
+			line += " --memory 64M"
+		}
+		require.Equal(t, exitDone, s.play(line), "%s: %s", line, &s.err)
+		if want == "storage-rate" {
+			assert.Equal(t, 1, asked, line)
+			assert.Contains(t, s.err.String(), "measuring the drive", line)
+			assert.Regexp(t, `cache-mb +0 `, s.out.String(), line)
+		} else {
+			assert.Zero(t, asked, line)
+		}
+		assert.Contains(t, strings.Join(strings.Fields(s.out.String()), " "), want, line)
+	}
+
+	s = newStage(t)
+	s.storage = func(ctx context.Context, _ string, _ *model.Profile, _ bool, _ func(float64)) (machine.Storage, error) {
+		return machine.Storage{}, context.Canceled
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	assert.Equal(t, exitInterrupted, s.main(ctx, strings.Fields("-m moe.gguf --plan-only")))
+	assert.Empty(t, s.out.String())
+}
+
 // What a person attaches to a report plans the same elsewhere.
 func TestSavedProfiles(t *testing.T) {
 	t.Parallel()
@@ -126,13 +181,15 @@ func TestOutcome(t *testing.T) {
 		m := machine.Profile{Name: "measured"}
 		m.Memory.Available = machine.Known(int64(1<<30), "")
 		m.Cores.ReadRate = machine.Known(float64(1<<30), "")
-		m.Storage.Curve = []machine.Rate{{Size: 1 << 20, Lanes: 4, Rate: 1 << 30}}
 		return m, nil
+	}
+	drive := func(context.Context, string, *model.Profile, bool, func(float64)) (machine.Storage, error) {
+		return machine.Storage{Curve: []machine.Rate{{Size: 1 << 20, Lanes: 4, Rate: 1 << 30}}}, nil
 	}
 	path := filepath.Join(t.TempDir(), "run.csv")
 	s := newStage(t)
 	s.words = strings.Split("a b c d", " ")
-	s.program.machine = measured
+	s.program.machine, s.program.storage = measured, drive
 	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto --moe-stream --csv "+path), s.err.String())
 	assert.Regexp(t, `\nplan     predicted [0-9.]+ ms per token, took 500\.0; 100\.0% hits credited, 75\.0% measured\n$`, s.err.String())
 	text, err := os.ReadFile(path)

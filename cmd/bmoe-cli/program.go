@@ -45,6 +45,8 @@ type program struct {
 	exit     func(code int) // at once, whatever is under way
 	profile  func(path string) (*model.Profile, error)
 	machine  func() (machine.Profile, error)
+	storage  func(ctx context.Context, path string, m *model.Profile, direct bool, tell func(float64)) (machine.Storage, error)
+	found    *machine.Profile // this machine, once it was looked at
 	history  history.Log
 	can      plan.Abilities
 	open     func(context.Context, engine.Config) (session, error)
@@ -145,12 +147,12 @@ func (p *program) run(ctx context.Context, set *params.Set) error {
 	if err := able(set); err != nil {
 		return err
 	}
-	if err := p.save(set); err != nil {
+	if err := p.save(ctx, set); err != nil {
 		return err
 	}
 	switch {
 	case set.Bool("plan-only"), set.Bool("plan-json"):
-		return p.planOnly(set)
+		return p.planOnly(ctx, set)
 	case set.Pinned("save-machine"), set.Pinned("save-model"):
 		return nil
 	}
@@ -199,7 +201,7 @@ func (p *program) answer(ctx context.Context, set *params.Set) (err error) {
 	var made plan.Plan
 	var decisions []string
 	if set.Bool("auto") {
-		if made, err = p.plan(set, m); err != nil {
+		if made, err = p.plan(ctx, set, m); err != nil {
 			return err
 		}
 		for _, d := range made.Decisions {

@@ -24,6 +24,7 @@ import (
 	"github.com/bmoe/bmoe/core/machine"
 	"github.com/bmoe/bmoe/core/model"
 	"github.com/bmoe/bmoe/core/params"
+	"github.com/bmoe/bmoe/core/probe"
 )
 
 // stage is a program with everything around it replaced, and what went through it.
@@ -65,6 +66,9 @@ func newStage(t *testing.T) *stage {
 		},
 		machine: func() (machine.Profile, error) {
 			return machine.Profile{Name: "a test", Memory: machine.Memory{Available: machine.Known(int64(1<<30), "the test's word")}}, nil
+		},
+		storage: func(context.Context, string, *model.Profile, bool, func(float64)) (machine.Storage, error) {
+			return probe.Unread("a test has no drive"), nil
 		},
 		open: func(ctx context.Context, c engine.Config) (session, error) {
 			s.config = c
