@@ -85,7 +85,7 @@ func (s *Store) learn(node *llama.Tensor) {
 		switch product.Op {
 		case s.lib.OpAdd:
 			b := product.Src[1]
-			if b == nil || b.Op != s.lib.OpNone || b.Type != llama.TypeF32 || b.Ne[0] != int64(e.Experts) || b.Data == nil {
+			if b == nil || b.Op != s.lib.OpNone || b.Type != llama.TypeF32 || b.Ne[0] != int64(e.Experts) || !s.readable(b) {
 				return
 			}
 			steps = append(steps, adjust{add: slices.Clone(floats(b))})
@@ -99,7 +99,7 @@ func (s *Store) learn(node *llama.Tensor) {
 		}
 	}
 	w := product.Src[0]
-	if product.Op != s.lib.OpMulMat || w.Ne[1] != int64(e.Experts) || w.Ne[0] != node.Src[1].Ne[0] || w.Data == nil {
+	if product.Op != s.lib.OpMulMat || w.Ne[1] != int64(e.Experts) || w.Ne[0] != node.Src[1].Ne[0] || !s.readable(w) {
 		return
 	}
 	slices.Reverse(steps)
@@ -114,12 +114,18 @@ func (s *Store) norm(x *llama.Tensor, n int64) []float32 {
 		if x == nil {
 			return nil
 		}
-		if g := x.Src[1]; x.Op == s.lib.OpMul && g != nil && g.Op == s.lib.OpNone && g.Type == llama.TypeF32 && g.Ne[0] == n && g.Data != nil {
+		if g := x.Src[1]; x.Op == s.lib.OpMul && g != nil && g.Op == s.lib.OpNone && g.Type == llama.TypeF32 && g.Ne[0] == n && s.readable(g) {
 			return slices.Clone(floats(g))
 		}
 		x = x.Src[0]
 	}
 	return nil
+}
+
+// readable tells a weight whose data lies in host memory.
+func (s *Store) readable(t *llama.Tensor) bool {
+	b := t.TypeOf()
+	return t.Data != nil && (b == nil || s.lib.BuftIsHost(uintptr(unsafe.Pointer(b))))
 }
 
 // floats views a row of float32, whose memory ggml keeps while the model lives.
