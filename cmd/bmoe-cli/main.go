@@ -18,6 +18,7 @@ import (
 
 	"github.com/bmoe/bmoe/core/engine"
 	"github.com/bmoe/bmoe/core/history"
+	"github.com/bmoe/bmoe/core/machine"
 	"github.com/bmoe/bmoe/core/model"
 	"github.com/bmoe/bmoe/core/probe"
 	"github.com/bmoe/bmoe/platform/state"
@@ -56,6 +57,9 @@ func main() {
 		profile: model.Read,
 		machine: probe.Machine,
 		storage: probe.Storage,
+		rate: func(ctx context.Context, m *model.Profile, threads int, available int64) (machine.Fact[float64], error) {
+			return probe.ReadRate(ctx, engine.Libraries, m, threads, available)
+		},
 		history: pastRuns(),
 		can:     abilities,
 		open: func(ctx context.Context, c engine.Config) (session, error) {

@@ -70,11 +70,36 @@ func (p *program) here(ctx context.Context, set *params.Set, m *model.Profile) (
 	if err != nil {
 		slog.Warn("what this process may hold is not known", "error", err)
 	}
+	if found.Cores.ReadRate, err = p.compute(ctx, set, m, found); err != nil {
+		return machine.Profile{}, err
+	}
 	if found.Storage, err = p.drive(ctx, set, m); err != nil {
 		return machine.Profile{}, err
 	}
 	p.found = &found
 	return found, nil
+}
+
+// compute measures the host's matmul, before the drive is read: reading keeps the system busy for a while.
+func (p *program) compute(ctx context.Context, set *params.Set, m *model.Profile, on machine.Profile) (machine.Fact[float64], error) {
+	switch {
+	case m == nil:
+		return machine.Unknown[float64]("no plan asked for it"), nil
+	case !set.Bool("probe-io"):
+		return machine.Unknown[float64]("--no-probe-io"), nil
+	}
+	available := on.Memory.Available.Or(0)
+	if limit := set.Int("memory"); set.Pinned("memory") && limit > 0 {
+		available = min(available, limit)
+	}
+	threads := on.Cores.Physical.Or(1)
+	if n := set.Int("threads"); set.Pinned("threads") && n > 0 {
+		threads = int(n)
+	}
+	bar := newBar(p.err, p.bars)
+	defer bar.close()
+	bar.step("measuring the processor", 0)
+	return p.rate(ctx, m, threads, available)
 }
 
 // drive measures the drive that the model's experts are on, unless it is not to be touched or there are none here.

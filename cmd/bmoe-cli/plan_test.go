@@ -174,14 +174,46 @@ func TestBadProfiles(t *testing.T) {
 	}
 }
 
+// The processor is measured for a plan, with the threads and the memory that the run is given, and not where nothing may be.
+func TestTheProcessorIsMeasuredAsTheRunUsesIt(t *testing.T) {
+	t.Parallel()
+	type asked struct {
+		threads int
+		memory  int64
+	}
+	for args, want := range map[string]*asked{
+		"-m moe.gguf --plan-only":                          {1, 1 << 30},
+		"-m moe.gguf --plan-only -t 3 --memory 512MiB":     {3, 512 << 20},
+		"-m moe.gguf --plan-only --no-probe-io":            nil,
+		"-m moe.gguf --save-machine " + t.TempDir() + "/m": nil,
+	} {
+		s := newStage(t)
+		s.program.machine = func() (machine.Profile, error) {
+			m := machine.Profile{Name: "measured"}
+			m.Memory.Available = machine.Known(int64(1<<30), "")
+			m.Cores.Physical = machine.Known(1, "")
+			return m, nil
+		}
+		var got *asked
+		s.program.rate = func(_ context.Context, _ *model.Profile, threads int, memory int64) (machine.Fact[float64], error) {
+			got = &asked{threads, memory}
+			return machine.Known(float64(1<<30), ""), nil
+		}
+		require.Equal(t, exitDone, s.play(args), "%s: %s", args, s.err.String())
+		assert.Equal(t, want, got, args)
+	}
+}
+
 // At the end what was predicted is held against what came of it, on the screen and in the table.
 func TestOutcome(t *testing.T) {
 	t.Parallel()
 	measured := func() (machine.Profile, error) {
 		m := machine.Profile{Name: "measured"}
 		m.Memory.Available = machine.Known(int64(1<<30), "")
-		m.Cores.ReadRate = machine.Known(float64(1<<30), "")
 		return m, nil
+	}
+	rate := func(context.Context, *model.Profile, int, int64) (machine.Fact[float64], error) {
+		return machine.Known(float64(1<<30), ""), nil
 	}
 	drive := func(context.Context, string, *model.Profile, bool, func(float64)) (machine.Storage, error) {
 		return machine.Storage{Curve: []machine.Rate{{Size: 1 << 20, Lanes: 4, Rate: 1 << 30}}}, nil
@@ -189,7 +221,7 @@ func TestOutcome(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.csv")
 	s := newStage(t)
 	s.words = strings.Split("a b c d", " ")
-	s.program.machine, s.program.storage = measured, drive
+	s.program.machine, s.program.rate, s.program.storage = measured, rate, drive
 	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto --moe-stream --csv "+path), s.err.String())
 	assert.Regexp(t, `\nplan     predicted [0-9.]+ ms per token, took 500\.0; 100\.0% hits credited, 75\.0% measured\n$`, s.err.String())
 	text, err := os.ReadFile(path)

@@ -45,6 +45,7 @@ type program struct {
 	exit     func(code int) // at once, whatever is under way
 	profile  func(path string) (*model.Profile, error)
 	machine  func() (machine.Profile, error)
+	rate     func(ctx context.Context, m *model.Profile, threads int, available int64) (machine.Fact[float64], error)
 	storage  func(ctx context.Context, path string, m *model.Profile, direct bool, tell func(float64)) (machine.Storage, error)
 	found    *machine.Profile // this machine, once it was looked at
 	history  history.Log

@@ -67,6 +67,9 @@ func newStage(t *testing.T) *stage {
 		machine: func() (machine.Profile, error) {
 			return machine.Profile{Name: "a test", Memory: machine.Memory{Available: machine.Known(int64(1<<30), "the test's word")}}, nil
 		},
+		rate: func(context.Context, *model.Profile, int, int64) (machine.Fact[float64], error) {
+			return machine.Unknown[float64]("not measured in this test"), nil
+		},
 		storage: func(context.Context, string, *model.Profile, bool, func(float64)) (machine.Storage, error) {
 			return probe.Unread("a test has no drive"), nil
 		},

@@ -269,7 +269,11 @@ func GoString(p uintptr) string {
 const (
 	TypeF32  = 0
 	TypeQ8_0 = 8
+	typeI32  = 26
 )
+
+// flagCompute is GGML_TENSOR_FLAG_COMPUTE: a node without it is passed over.
+const flagCompute = 16
 
 // Q8_0Bytes is the size of n elements in Q8_0: blocks of 32 in 34 bytes. n is a multiple of 32.
 func Q8_0Bytes(n int64) int64 { return n / 32 * 34 }

@@ -41,6 +41,7 @@ type calls struct {
 	ThreadpoolDefault func(n int32) threadpoolParams                                                      `c:"ggml-base:ggml_threadpool_params_default"`
 	GGMLLogSet        func(callback, data uintptr)                                                        `c:"ggml-base:ggml_log_set"`
 	GGMLFree          func(ctx uintptr)                                                                   `c:"ggml-base:ggml_free"`
+	TypeSize          func(typ int32) uint64                                                              `c:"ggml-base:ggml_type_size"`
 	QuantizeChunk     func(typ int32, from, to uintptr, start, rows, cols int64, weights uintptr) uintptr `c:"ggml-base:ggml_quantize_chunk"`
 
 	// ggml
