@@ -91,7 +91,7 @@ var rows = []*Param{
 	{Name: "model-profile", Group: groupPlan, Scope: Plan, Kind: Path, Arg: "FILE", Needs: planning[1:],
 		Help: "Plan for the model that FILE describes in place of one that is here."},
 	{Name: "probe-io", Group: groupPlan, Scope: Plan, Kind: Bool, Default: "on", Needs: planning,
-		Help: "Measure the drive that the experts are on, about a second of reads. --no-probe-io plans without it."},
+		Help: "Measure the processor and the drive that the experts are on, which takes about two seconds. --no-probe-io plans without it."},
 	{Name: "history", Group: groupPlan, Scope: Plan, Kind: Bool, Default: "off",
 		Help: "Print what plans predicted on this machine and what came of them, in place of a run. --no-history keeps no record of this run and plans as if there were none."},
 	{Name: "memory", Group: groupPlan, Scope: Run, Kind: Size, Arg: "SIZE|auto", Auto: true, Min: 64 << 20, Max: memory,
