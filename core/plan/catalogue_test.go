@@ -766,6 +766,21 @@ var catalogue = []entry{
 		model: qwen, regime: ExpertsStream, outcome: Streams, knobs: map[string]string{"io-threads": "2"},
 	},
 	{
+		name: "drive read on more lanes than a run has", why: "what a run cannot do is no choice: the most it can have within the tolerance",
+		machine: with(desktop(gib(32), gib(12)), func(m *machine.Profile) {
+			m.Storage.Curve = []machine.Rate{{Size: 664 << 10, Lanes: 64, Rate: 2000 * perMiB}, {Size: 664 << 10, Lanes: 256, Rate: 2900 * perMiB}}
+		}),
+		model: qwen, regime: ExpertsStream, outcome: Streams, knobs: map[string]string{"io-threads": "64"},
+		check: func(t *testing.T, p Plan) { assert.Equal(t, 2000*perMiB, p.Figures.BestRate) },
+	},
+	{
+		name: "drive read on such lanes alone", why: "it is as good as not measured",
+		machine: with(desktop(gib(32), gib(12)), func(m *machine.Profile) {
+			m.Storage.Curve = []machine.Rate{{Size: 664 << 10, Lanes: 256, Rate: 2900 * perMiB}}
+		}),
+		model: qwen, regime: ExpertsStream, outcome: Streams, knobs: map[string]string{"io-threads": "4"}, source: map[string]Source{"io-threads": Unprobed},
+	},
+	{
 		name: "drive whose rate will not repeat", why: "1116, 1526 and 2583 MiB/s in three samples: the spread is quoted",
 		machine: with(desktop(gib(32), gib(12)), func(m *machine.Profile) {
 			m.Storage.Curve = []machine.Rate{{Size: 664 << 10, Lanes: 4, Rate: 1526 * perMiB, Spread: 2583. / 1116}}

@@ -22,7 +22,7 @@ type reads struct {
 // most within the tolerance of the best rate: the probe reads aggregate throughput, and a decode also waits for the slice it
 // needs next, so inside the probe's own resolution a queue that drains sooner wins.
 func (s *state) curve() reads {
-	points := s.machine.Storage.Curve
+	points := possible(s.machine.Storage.Curve)
 	if len(points) == 0 || s.share.slice == 0 {
 		return reads{}
 	}
@@ -59,6 +59,12 @@ func storageKnobs(s *state) {
 	s.sayDirect()
 	s.sayMapping()
 	s.sayOverlap()
+}
+
+// possible are the points a run can be at: a saved machine may have been read on more lanes than a run has.
+func possible(points []machine.Rate) []machine.Rate {
+	lanes, _ := params.Lookup("io-threads")
+	return slices.DeleteFunc(slices.Clone(points), func(r machine.Rate) bool { return float64(r.Lanes) > lanes.Max })
 }
 
 func (s *state) sayLanes() {
