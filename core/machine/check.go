@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 	"math"
+	"strings"
 )
 
 // Check refuses a profile that contradicts itself or states what cannot be. The error is one line.
@@ -28,9 +29,15 @@ func (p *Profile) Check() error {
 	return nil
 }
 
+// largest is more bytes than any machine has, and few enough to add up.
+const largest = 1 << 50
+
 func size(name string, f Fact[int64], least int64) error {
-	if v, ok := f.Get(); ok && v < least {
+	switch v, ok := f.Get(); {
+	case ok && v < least:
 		return fmt.Errorf("%s is %d, and the least it can be is %d", name, v, least)
+	case ok && v > largest:
+		return fmt.Errorf("%s is %d, and the most it can be is %d", name, v, int64(largest))
 	}
 	return nil
 }
@@ -139,6 +146,9 @@ func devices(all []Device) error {
 	for _, d := range all {
 		if d.Name == "" {
 			return fmt.Errorf("devices: one has no name")
+		}
+		if strings.ContainsAny(d.Name, ",=") {
+			return fmt.Errorf("devices: no run can list one named %q", d.Name)
 		}
 		if seen[d.Name] {
 			return fmt.Errorf("devices: two are named %q", d.Name)

@@ -72,7 +72,7 @@ func (f *Fact[T]) UnmarshalJSON(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&w); err != nil {
-		return fmt.Errorf("a fact is written as {\"value\":...,\"from\":\"...\"}: %w", err)
+		return fmt.Errorf("a fact is written as {\"value\":...,\"from\":\"...\"}: %w", plainly(err))
 	}
 	*f = Fact[T]{from: w.From}
 	if w.Value != nil {

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"strings"
+	"unicode"
 )
 
 // Version is the version of a profile's JSON form. It changes with the meaning of any of its fields.
@@ -59,7 +62,7 @@ func Decode(r io.Reader) (*Profile, error) {
 		Version int    `json:"version"`
 	}
 	if err := json.Unmarshal(text, &is); err != nil {
-		return nil, fmt.Errorf("not a machine profile: %w", err)
+		return nil, fmt.Errorf("not a machine profile: %w", plainly(err))
 	}
 	switch {
 	case is.Kind != "machine":
@@ -71,8 +74,9 @@ func Decode(r io.Reader) (*Profile, error) {
 	strict := json.NewDecoder(bytes.NewReader(text))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&d); err != nil {
-		return nil, fmt.Errorf("malformed machine profile: %w", err)
+		return nil, fmt.Errorf("malformed machine profile: %w", plainly(err))
 	}
+	*d.Profile = scrubbed(reflect.ValueOf(*d.Profile)).Interface().(Profile) // whoever wrote it, its texts are printed
 	if err := d.Check(); err != nil {
 		return nil, fmt.Errorf("contradictory machine profile: %w", err)
 	}
@@ -138,7 +142,27 @@ func reason(err error) error {
 // absolute is an absolute path or one below a user's home, of either slant.
 var absolute = regexp.MustCompile(`(^|[\s"'(=:,])(?:~?/[^\s"'(),:]+|[A-Za-z]:\\[^\s"'(),]+|\\\\[^\s"'(),]+)`)
 
-func scrub(text string) string { return absolute.ReplaceAllString(text, "${1}(a path)") }
+// scrub takes out of a text what a terminal would obey, and then paths.
+func scrub(text string) string {
+	printable := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, text)
+	return absolute.ReplaceAllString(printable, "${1}(a path)")
+}
+
+// plainly is an error about JSON of the wrong kind in words that are not Go's.
+func plainly(err error) error {
+	if kind := (*json.UnmarshalTypeError)(nil); errors.As(err, &kind) {
+		return fmt.Errorf("%s is a JSON %s, which it cannot be", cmp.Or(strings.TrimPrefix(kind.Field, "Profile."), "the whole"), kind.Value)
+	}
+	return err
+}
 
 // scrubbed is a copy of v with scrub applied to every text in it.
 func scrubbed(v reflect.Value) reflect.Value {

@@ -118,13 +118,26 @@ func TestEncodeTakesPathsOut(t *testing.T) {
 	assert.Equal(t, "the machine of /home/somebody", p.Name, "the profile itself is left alone")
 }
 
+// A profile comes from someone else: nothing in it is obeyed by a terminal.
+func TestDecodeTakesControlsOut(t *testing.T) {
+	t.Parallel()
+	text := `{"profile":"machine","version":1,"name":"a\u001b[31m\nlaptop","memory":{"available":{"value":1,"from":"a\u0007\tbell"}},"devices":[{"name":"GPU\u001b0"}]}`
+	p, err := Decode(strings.NewReader(text))
+	require.NoError(t, err)
+	assert.Equal(t, "a[31m laptop", p.Name)
+	assert.Equal(t, "a bell", p.Memory.Available.From())
+	assert.Equal(t, "GPU0", p.Devices[0].Name)
+}
+
 // Every contradiction gets one line that names what contradicts.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for want, spoil := range map[string]func(*Profile){
-		"memory.total is 0":                 func(p *Profile) { p.Memory.Total = Known(int64(0), "") },
-		"memory.available is 34359738368":   func(p *Profile) { p.Memory.Available = Known(int64(32<<30), "") },
-		"memory.available is -1":            func(p *Profile) { p.Memory.Available = Known(int64(-1), "") },
+		"memory.total is 0":               func(p *Profile) { p.Memory.Total = Known(int64(0), "") },
+		"memory.available is 34359738368": func(p *Profile) { p.Memory.Available = Known(int64(32<<30), "") },
+		"memory.available is -1":          func(p *Profile) { p.Memory.Available = Known(int64(-1), "") },
+		"memory.lock_in_place is 9000000000000000000, and the most it can be is": func(p *Profile) { p.Memory.LockInPlace = Known(int64(9e18), "") },
+		"no run can list one named \"GPU0,GPU1\"":                                func(p *Profile) { p.Devices[0].Name = "GPU0,GPU1" },
 		"memory.keepable is":                func(p *Profile) { p.Memory.Keepable = Known(int64(17<<30), "") },
 		"memory.idle_anonymous is":          func(p *Profile) { p.Memory.IdleAnonymous = Known(int64(17<<30), "") },
 		"memory.compressor_ratio is 0.5":    func(p *Profile) { p.Memory.CompressorRatio = Known(0.5, "") },
@@ -174,11 +187,12 @@ func TestDecodeRefuses(t *testing.T) {
 		"":                          "not a machine profile: unexpected end",
 		"GGUF":                      "not a machine profile: invalid character",
 		"{}":                        `not a machine profile: it has no "profile": "machine"`,
-		"[]":                        "not a machine profile: json: cannot unmarshal array",
+		"[]":                        "not a machine profile: the whole is a JSON array, which it cannot be",
 		`{"profile":"model"}`:       `not a machine profile: it has no "profile": "machine"`,
 		replaced(": 1,", ": 2,"):    "a machine profile of version 2; this program reads version 1",
 		replaced(`"name"`, `"nom"`): `malformed machine profile: json: unknown field "nom"`,
-		replaced(`"value": 17179869184`, `"value": "many"`): "a fact is written as",
+		replaced(`"value": 17179869184`, `"value": "many"`): `a fact is written as {"value":...,"from":"..."}: value is a JSON string, which it cannot be`,
+		replaced(`"name": "laptop"`, `"name": 5`):           "malformed machine profile: name is a JSON number, which it cannot be",
 		replaced(`"value": 17179869184`, `"number": 1`):     "a fact is written as",
 		replaced(`"value": 17179869184`, `"value": 1`):      "contradictory machine profile: memory.available is 8589934592, more than memory.total, which is 1",
 		good.String() + "{}":                                "not a machine profile: invalid character '{' after top-level value",
