@@ -169,16 +169,21 @@ func (a *allocation) candidate(name string, bytes int64, part bool, saves term) 
 }
 
 // rank orders the candidates by seconds saved per byte. What has no price cannot justify a move: then the order stays. The
-// cache's floor stays before the rest of it.
+// cache's floor stays before the rest of it, which may save less per byte where history says that the first of a cache
+// serves most.
 func (a *allocation) rank() {
 	for _, c := range a.candidates {
 		if c.Missing != "" {
 			return
 		}
 	}
-	dense, floor := a.candidates[0], a.candidates[1]
-	if dense.PerByte < floor.PerByte {
-		a.candidates = append(a.candidates[1:], dense)
+	dense, floor, beyond := a.candidates[0], a.candidates[1], a.candidates[2]
+	switch {
+	case dense.PerByte >= floor.PerByte:
+	case dense.PerByte >= beyond.PerByte:
+		a.candidates = []Candidate{floor, dense, beyond}
+	default:
+		a.candidates = []Candidate{floor, beyond, dense}
 	}
 }
 

@@ -836,6 +836,21 @@ var catalogue = []entry{
 		check: func(t *testing.T, p Plan) { assert.Equal(t, candidateFloor, p.Candidates[0].Name) },
 	},
 
+	{
+		name: "such a machine whose first of a cache serves most", why: "each candidate has its own place: the cycle first, then the dense set, then the rest of the cache",
+		machine: with(desktop(gib(32), gib(4)), func(m *machine.Profile) {
+			m.Storage.Refault = machine.Known(40000*perMiB, probed)
+			m.Storage.Curve = []machine.Rate{{Size: 600 << 10, Lanes: 4, Rate: 500 * perMiB}}
+		}),
+		model: qwen, args: []string{"-c", "1024"}, history: Credit{Runs: 1, CacheBytes: inMiB(700), HitRate: 0.9}, regime: ExpertsStream, outcome: Streams,
+		knobs: map[string]string{"dense-weights": "anon"},
+		check: func(t *testing.T, p Plan) {
+			require.Len(t, p.Candidates, 3)
+			assert.Equal(t, []string{candidateFloor, candidateDense, candidateCache}, []string{p.Candidates[0].Name, p.Candidates[1].Name, p.Candidates[2].Name})
+			assert.Positive(t, p.Candidates[1].Taken)
+		},
+	},
+
 	// Models.
 	{
 		name: "dense model", why: "there is nothing to stream",
