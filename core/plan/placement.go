@@ -188,7 +188,7 @@ func (s *state) wholeLayers(layers int, overrides []Override) []Override {
 		}
 		sides[t.Layer] = side
 	}
-	host := ""
+	host := "CPU" // as every build calls it
 	for _, o := range overrides {
 		if !s.isDevice(o.Where) {
 			host = o.Where

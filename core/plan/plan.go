@@ -103,7 +103,7 @@ func newState(in Input) *state {
 	s := &state{Input: in, policy: in.Policy, set: in.Params.Clone()}
 	s.machine = &s.Input.Machine
 	s.plan.Machine = s.machine.Name
-	s.plan.Model = in.Model.Name
+	s.plan.Model = printable(in.Model.Name) // it is someone else's word, and may be out of a file of anybody's
 	s.context = s.chooseContext()
 	s.share = wholeModel(in.Model, s.width())
 	s.budget = budgetOf(s.machine.Memory, s.policy, s.memoryLimit())

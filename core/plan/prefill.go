@@ -81,7 +81,7 @@ func (s *state) armFastest() {
 }
 
 func (s *state) refusedBrief(refusals []string) string {
-	if len(s.contenders) > 0 && s.share.placed == 0 {
+	if len(s.contenders) > 0 && s.noPrefillDevice() == "" {
 		f := s.deviceFigures(s.contenders[0].device.Name)
 		return "Prompts are read by the processor: " + s.contenders[0].device.Name + ", " + times(f.Gain) + " as fast, does not fit beside what answers need"
 	}

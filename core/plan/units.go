@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"strconv"
+	"strings"
+	"unicode"
 )
 
 // A plan's texts write every number through one of these, so that a figure reads the same wherever it stands.
@@ -73,6 +75,16 @@ func counted(n int, thing string) string {
 		return "1 " + thing
 	}
 	return count(n) + " " + thing + "s"
+}
+
+// printable leaves out of a text what a terminal would obey.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // text is a number as a parameter's value.
