@@ -157,10 +157,15 @@ func anyInput(t *rapid.T) Input {
 	if rapid.IntRange(0, 4).Draw(t, "session") == 0 {
 		in.Session = Abilities{rapid.Bool().Draw(t, "locks"), rapid.Bool().Draw(t, "prefills"), rapid.Bool().Draw(t, "places")}
 	}
-	if rapid.Bool().Draw(t, "history") {
-		in.History = Credit{Runs: 2, CacheBytes: rapid.Int64Range(inMiB(1), gib(20)).Draw(t, "cache then"), HitRate: rapid.Float64Range(0, 1).Draw(t, "hits")}
-	}
+	in.History = anyHistory(t)
 	return in
+}
+
+func anyHistory(t *rapid.T) Credit {
+	if !rapid.Bool().Draw(t, "history") {
+		return Credit{}
+	}
+	return Credit{Runs: 2, CacheBytes: rapid.Int64Range(inMiB(1), gib(20)).Draw(t, "cache then"), HitRate: rapid.Float64Range(0, 1).Draw(t, "hits")}
 }
 
 // A pin is never changed, and nothing lossy is armed.
@@ -271,7 +276,7 @@ func TestMoreMemoryIsNoSlower(t *testing.T) {
 		args := []string{"--auto", "--ubatch=512", "--prefill-device=", "--dense-weights=" + rapid.SampledFrom([]string{"anon", "pinned", "mmap"}).Draw(t, "dense")}
 		set, err := params.Parse(args, func(string) (string, bool) { return "", false })
 		require.NoError(t, err)
-		in := Input{Machine: m, Model: s.profile(t), Placement: anyPlacement(t, m, s), Params: set, Policy: DefaultPolicy(), Session: able}
+		in := Input{Machine: m, Model: s.profile(t), Placement: anyPlacement(t, m, s), Params: set, Policy: DefaultPolicy(), Session: able, History: anyHistory(t)}
 		in.Machine.Memory.Available = machine.Known(low, probed)
 		less := Make(in)
 		in.Machine.Memory.Available = machine.Known(high, probed)
@@ -351,7 +356,8 @@ func TestLessKnownIsNoMoreDaring(t *testing.T) {
 		facts(reflect.ValueOf(&in.Machine).Elem(), "", func(path string, _ reflect.Value) { paths = append(paths, path) })
 		paths = append(paths, ".Storage.Curve")
 		gone := rapid.SampledFrom(paths).Draw(t, "fact")
-		if _, excepted := exceptions[gone]; excepted {
+		pressure, _ := in.Machine.Memory.Pressure.Get()
+		if _, excepted := exceptions[gone]; excepted && (gone != ".Memory.Pressure" || pressure != machine.Swaps) { // swapping is no exception
 			return
 		}
 		if gone == ".Memory.Available" && in.Params.Pinned("memory") {
@@ -401,7 +407,7 @@ var number = regexp.MustCompile(`\d+(?:\.\d+)?(?:e[-+]\d+)?(?: (?:TiB/s|GiB/s|Mi
 
 // renderings are all the ways a number may be written.
 func renderings(v float64, into map[string]bool) {
-	for _, text := range []string{size(int64(v)), speed(v), took(v), percent(v), times(v), nmse(v), ghz(int64(v)), pace(v)} {
+	for _, text := range []string{size(int64(v)), speed(v), took(v), percent(v), times(v), spread(v), nmse(v), ghz(int64(v)), pace(v)} {
 		into[text] = true
 	}
 	if v == math.Trunc(v) && math.Abs(v) < 1e9 {
