@@ -82,8 +82,8 @@ func (s *state) sayLanes() {
 		count(c.lanes)+" reads at a time, at which the drive gives "+speed(c.rate))
 	s.note("storage-rate", speed(c.rate), Measured, speed(c.rate)+" for slices of "+size(s.share.slice)+from(s.machine.Storage.From), "The drive reads experts at "+speed(c.rate))
 	if c.spread > s.policy.SpreadQuoted {
-		s.note("storage-spread", times(c.spread), Measured, "repeats of that rate differ by "+times(c.spread)+", more than "+times(s.policy.SpreadQuoted)+
-			" (policy): every figure that follows from it is as unsteady", "The drive's speed was unsteady, fastest over slowest "+times(c.spread)+", and so is the prediction")
+		s.note("storage-spread", spread(c.spread), Measured, "repeats of that rate differ by "+spread(c.spread)+", more than "+spread(s.policy.SpreadQuoted)+
+			" (policy): every figure that follows from it is as unsteady", "The drive's speed was unsteady, fastest over slowest "+spread(c.spread)+", and so is the prediction")
 	}
 }
 

@@ -66,6 +66,9 @@ func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 
 // times writes a ratio: "7.6x".
 func times(ratio float64) string { return fmt.Sprintf("%.2gx", ratio) }
 
+// spread writes a ratio that is held against one near to it: "1.27x".
+func spread(ratio float64) string { return fmt.Sprintf("%.3gx", ratio) }
+
 // count writes a number of things.
 func count(n int) string { return strconv.Itoa(n) }
 
