@@ -26,12 +26,15 @@ func (p *program) credit(set *params.Set, m *model.Profile) plan.Credit {
 		slog.Debug("the history can't be read", "error", err)
 		return plan.Credit{}
 	}
-	cache, rate, runs := history.HitRate(records, called(m), m.FileBytes())
+	cache, rate, runs := history.HitRate(records, called(m), m.FileBytes(), usedByHand(set), m.ExpertBytes())
 	return plan.Credit{Runs: runs, CacheBytes: cache, HitRate: rate}
 }
 
 // called is what a model is called in the history.
 func called(m *model.Profile) string { return cmp.Or(m.Name, m.Architecture) }
+
+// usedByHand is the routing width a person set, or 0.
+func usedByHand(set *params.Set) int { return int(max(set.Int("n-expert-used"), 0)) }
 
 // remember keeps what a plan predicted and what came of it. A history that can't be written is no failure of the run.
 func (p *program) remember(made plan.Plan, set *params.Set, m *model.Profile, d engine.Phase) {
@@ -39,7 +42,7 @@ func (p *program) remember(made plan.Plan, set *params.Set, m *model.Profile, d 
 		return
 	}
 	r := history.Record{
-		When: time.Now().UTC().Truncate(time.Second), Model: called(m), Bytes: m.FileBytes(), Machine: made.Machine, Tokens: d.Tokens,
+		When: time.Now().UTC().Truncate(time.Second), Model: called(m), Bytes: m.FileBytes(), Used: usedByHand(set), Machine: made.Machine, Tokens: d.Tokens,
 		Predicted: made.Prediction.PerToken, Took: d.Elapsed.Seconds() / float64(d.Tokens), Credited: made.Prediction.HitRate,
 	}
 	if looked := d.Hits + d.Misses; looked > 0 {

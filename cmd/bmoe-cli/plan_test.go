@@ -257,6 +257,12 @@ func TestHistory(t *testing.T) {
 	require.Equal(t, exitDone, s.play("--history"))
 	assert.Regexp(t, `(?m)^20..-..-.. ..:..  test +4 +32 +- 500 +100% 75%$`, s.out.String())
 
+	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto --moe-stream --n-expert-used 1"), s.err.String())
+	records, err = s.history.Records()
+	require.NoError(t, err)
+	require.Len(t, records, 2)
+	assert.Equal(t, []int{0, 1}, []int{records[0].Used, records[1].Used}, "a routing width by hand is kept apart")
+
 	long := records[0]
 	long.Tokens, long.Cache, long.HitRate = 100, 8<<20, 0.6
 	require.NoError(t, s.history.Add(long))

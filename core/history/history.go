@@ -26,15 +26,16 @@ const (
 // Record is one run. Times are seconds.
 type Record struct {
 	When      time.Time `json:"when"`
-	Model     string    `json:"model"`     // as the model's file calls it
-	Bytes     int64     `json:"bytes"`     // of the model, which tells quantizations of one name apart
-	Machine   string    `json:"machine"`   // what the run was planned for, in words
-	Tokens    int       `json:"tokens"`    // generated
-	Cache     int64     `json:"cache"`     // bytes of the expert cache; 0: none
-	Predicted float64   `json:"predicted"` // per token; 0: not predicted
-	Took      float64   `json:"took"`      // per token
-	Credited  float64   `json:"credited"`  // hit rate
-	HitRate   float64   `json:"hit_rate"`  // measured; meaningful where Cache is not 0
+	Model     string    `json:"model"`          // as the model's file calls it
+	Bytes     int64     `json:"bytes"`          // of the model, which tells quantizations of one name apart
+	Used      int       `json:"used,omitempty"` // routing width set by hand; 0: the model's own
+	Machine   string    `json:"machine"`        // what the run was planned for, in words
+	Tokens    int       `json:"tokens"`         // generated
+	Cache     int64     `json:"cache"`          // bytes of the expert cache; 0: none
+	Predicted float64   `json:"predicted"`      // per token; 0: not predicted
+	Took      float64   `json:"took"`           // per token
+	Credited  float64   `json:"credited"`       // hit rate
+	HitRate   float64   `json:"hit_rate"`       // measured; meaningful where Cache is not 0
 }
 
 // Log is a history in a directory. The zero Log keeps nothing.
@@ -120,11 +121,12 @@ func (l Log) Add(r Record) error {
 // least is how many tokens a run must have for its hit rate to say something: the first ones fill the cache.
 const least = 16
 
-// HitRate is what a model's cache did here: the cache and hit rate of its latest run with one, and how many such runs there
-// are. runs is 0 where there is none.
-func HitRate(records []Record, model string, bytes int64) (cache int64, rate float64, runs int) {
+// HitRate is what a model's cache did here: the cache and hit rate of its latest run with one that had the same routing
+// width and did not hold all of the experts, which says nothing of less, and how many such runs there are. runs is 0 where
+// there is none.
+func HitRate(records []Record, model string, bytes int64, used int, experts int64) (cache int64, rate float64, runs int) {
 	for _, r := range records {
-		if r.Model == model && r.Bytes == bytes && r.Cache > 0 && r.Tokens >= least {
+		if r.Model == model && r.Bytes == bytes && r.Used == used && r.Cache > 0 && r.Cache < experts && r.Tokens >= least {
 			cache, rate = r.Cache, r.HitRate
 			runs++
 		}

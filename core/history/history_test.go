@@ -73,12 +73,16 @@ func TestUnreadable(t *testing.T) {
 
 func TestHitRate(t *testing.T) {
 	t.Parallel()
-	other, short, uncached, latest := run(1), run(2), run(3), run(4)
-	other.Bytes, short.Tokens, uncached.Cache, latest.HitRate = 11, 15, 0, 0.8
-	cache, rate, runs := HitRate([]Record{run(0), latest, other, short, uncached}, "m", 10)
+	other, short, uncached, latest, narrow, whole := run(1), run(2), run(3), run(4), run(5), run(6)
+	other.Bytes, short.Tokens, uncached.Cache, latest.HitRate, narrow.Used, whole.Cache = 11, 15, 0, 0.8, 2, 2000
+	records := []Record{run(0), latest, other, short, uncached, narrow, whole}
+	cache, rate, runs := HitRate(records, "m", 10, 0, 2000)
 	assert.Equal(t, int64(1004), cache)
 	assert.Equal(t, 0.8, rate)
 	assert.Equal(t, 2, runs)
-	_, _, runs = HitRate(nil, "m", 10)
+	cache, _, runs = HitRate(records, "m", 10, 2, 2000)
+	assert.Equal(t, int64(1005), cache, "another routing width is another matter")
+	assert.Equal(t, 1, runs)
+	_, _, runs = HitRate(nil, "m", 10, 0, 2000)
 	assert.Zero(t, runs)
 }

@@ -98,7 +98,7 @@ func (s *state) sayCache() {
 		limit = "what can be locked"
 	}
 	source := "linearly in the share held"
-	if s.History.known() {
+	if s.historic() {
 		source = "from " + counted(s.History.Runs, "run") + " of this model here"
 	}
 	s.decide("cache-mb", mib(a.cache), Derived, "the cache is "+limit+": "+size(a.cache)+", "+percent(f.Held)+" of "+size(s.share.experts)+

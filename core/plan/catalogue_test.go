@@ -930,6 +930,12 @@ var catalogue = []entry{
 		},
 	},
 	{
+		name: "machine that ran it with all in the cache", why: "a cache that held everything says nothing of one that does not: linear, and said to be derived",
+		machine: desktop(gib(32), gib(6)), model: qwen, history: Credit{Runs: 1, CacheBytes: gib(20), HitRate: 0.9}, regime: ExpertsStream, outcome: Streams,
+		says:  map[string]string{"cache-mb": "linearly in the share held"},
+		check: func(t *testing.T, p Plan) { assert.Equal(t, Derived, p.Prediction.HitSource) },
+	},
+	{
 		name: "machine that ran it with a larger cache", why: "below what was measured it is the line from nothing",
 		machine: desktop(gib(32), gib(6)), model: qwen, history: Credit{Runs: 1, CacheBytes: gib(9), HitRate: 0.8}, regime: ExpertsStream, outcome: Streams,
 		check: func(t *testing.T, p Plan) { assert.Less(t, p.Prediction.HitRate, 0.8) },

@@ -22,7 +22,10 @@ type Credit struct {
 	HitRate    float64 `json:"hit_rate"`    // that they measured, in bytes
 }
 
-func (c Credit) known() bool { return c.Runs > 0 && c.CacheBytes > 0 }
+// historic says whether there is a history to credit a cache by. That of a cache which held everything says nothing of less.
+func (s *state) historic() bool {
+	return s.History.Runs > 0 && s.History.CacheBytes > 0 && s.History.CacheBytes < s.share.experts
+}
 
 // credited is the hit rate a cache of so many bytes is credited with. Without history it is linear in the share of the
 // experts held, which is pessimistic: routing has strong locality. With it, it is a straight line from nothing to what was
@@ -35,7 +38,7 @@ func (s *state) credited(cache int64) float64 {
 	held := min(1, float64(cache)/experts)
 	h := s.History
 	at := float64(h.CacheBytes) / experts
-	if !h.known() || at >= 1 {
+	if !s.historic() {
 		return held
 	}
 	if held <= at {
@@ -56,7 +59,7 @@ func (s *state) predict() {
 		total = total.plus(term{missing: "what this process may hold"})
 	case s.streams:
 		p.HitRate = s.credited(s.allocation.cache)
-		if s.History.known() {
+		if s.historic() {
 			p.HitSource = Measured
 		}
 		p.Missed = int64((1-p.HitRate)*float64(s.share.cycle) + 0.5)
