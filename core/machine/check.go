@@ -2,7 +2,6 @@ package machine
 
 import (
 	"fmt"
-	"math"
 	"strings"
 )
 
@@ -51,18 +50,25 @@ func atMost(name string, f Fact[int64], limitName string, limit Fact[int64]) err
 	return nil
 }
 
+// What no ratio, error or price exceeds, and what no rate does: with them no sum or quotient of facts leaves the numbers.
+const (
+	greatest = 1e9
+	fastest  = 1e18
+)
+
 func number(name string, f Fact[float64], least float64) error {
-	v, ok := f.Get()
-	if ok && (math.IsNaN(v) || math.IsInf(v, 0) || v < least) {
-		return fmt.Errorf("%s is %g, and the least it can be is %g", name, v, least)
+	if v, ok := f.Get(); ok && !(v >= least && v <= greatest) {
+		return fmt.Errorf("%s is %g, and it can be %g to %g", name, v, least, greatest)
 	}
 	return nil
 }
 
 func positive(name string, f Fact[float64]) error {
-	v, ok := f.Get()
-	if ok && !(v > 0 && !math.IsInf(v, 0)) {
+	switch v, ok := f.Get(); {
+	case ok && !(v > 0):
 		return fmt.Errorf("%s is %g: what was not measured is null", name, v)
+	case ok && !(v >= 1/greatest && v <= fastest):
+		return fmt.Errorf("%s is %g, which nothing is", name, v)
 	}
 	return nil
 }
@@ -128,9 +134,9 @@ func storage(s Storage) error {
 	seen := map[point]bool{}
 	for _, r := range s.Curve {
 		switch p := (point{r.Size, r.Lanes}); {
-		case r.Size < 1 || r.Lanes < 1 || !(r.Rate > 0) || math.IsInf(r.Rate, 0):
+		case r.Size < 1 || r.Size > largest || r.Lanes < 1 || !(r.Rate >= 1/greatest && r.Rate <= fastest):
 			return fmt.Errorf("storage.curve has a point of %d bytes on %d lanes at %g bytes per second", r.Size, r.Lanes, r.Rate)
-		case !(r.Spread == 0 || r.Spread >= 1) || math.IsInf(r.Spread, 0):
+		case !(r.Spread == 0 || r.Spread >= 1 && r.Spread <= greatest):
 			return fmt.Errorf("storage.curve has a spread of %g, and fastest over slowest is at least 1", r.Spread)
 		case seen[p]:
 			return fmt.Errorf("storage.curve has two points of %d bytes on %d lanes", r.Size, r.Lanes)
