@@ -39,7 +39,7 @@ func help(w io.Writer) error {
 	for _, f := range fields {
 		fmt.Fprintf(&b, "  %-12s%s\n", f.name, params.Wrap(f.meaning, columns-14, 14))
 	}
-	paragraph(fmt.Sprintf("Lines of the file of %s that begin with # say what wrote it, the mode of the run, and the plan if there was one; "+
+	paragraph(fmt.Sprintf("Lines of the file of %s that begin with # say what wrote it, the mode of the run, and the plan, its prediction held against the result, if there was one; "+
 		"then come the names of the columns, and each row as its token is made.", params.Flag("csv")))
 	section("Environment")
 	paragraph(fmt.Sprintf("Every flag but the last group's has a variable: BMOE_ and its long name in capitals with _ for -, such as %s for %s. "+

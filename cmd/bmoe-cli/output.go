@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -74,7 +75,11 @@ type table struct {
 	csv   *csv.Writer
 	isNew bool // the file was not there before
 	begun bool
+	end   int64 // where the header has room for how the plan ended; 0 where it has none
 }
+
+// unknownYet stands in the header until a plan's prediction can be held against a result. It is as wide as that gets.
+var unknownYet = fmt.Sprintf("# plan: %-110s", "the run did not end")
 
 // openTable makes sure that the file can be written before anything slow happens. An older file keeps its content until
 // there is something to replace it with.
@@ -97,7 +102,9 @@ func (t *table) begin(version, mode string, decisions []string) error {
 		return nil
 	}
 	t.begun = true
-	if info, err := t.file.Stat(); err == nil && info.Mode().IsRegular() {
+	info, err := t.file.Stat()
+	regular := err == nil && info.Mode().IsRegular()
+	if regular {
 		if err := t.file.Truncate(0); err != nil {
 			return fmt.Errorf("%s: %w", params.Flag("csv"), err)
 		}
@@ -106,6 +113,10 @@ func (t *table) begin(version, mode string, decisions []string) error {
 	fmt.Fprintf(&head, "# %s\n# %s\n", version, mode)
 	for _, line := range decisions {
 		fmt.Fprintf(&head, "# plan: %s\n", strings.TrimSpace(line))
+	}
+	if regular && len(decisions) > 0 {
+		t.end = int64(head.Len())
+		head.WriteString(unknownYet + "\n")
 	}
 	if _, err := t.file.WriteString(head.String()); err != nil {
 		return fmt.Errorf("%s: %w", params.Flag("csv"), err)
@@ -132,12 +143,20 @@ func (t *table) row(token engine.Token) error {
 	return t.write(cells)
 }
 
-// note writes a line about the run.
-func (t *table) note(text string) error {
-	if t == nil {
+// outcome writes how the plan ended into the header, or, where that can't be written again, behind the rows.
+func (t *table) outcome(text string) error {
+	if t == nil || text == "" && t.end == 0 {
 		return nil
 	}
-	if _, err := fmt.Fprintf(t.file, "# %s\n", text); err != nil {
+	text = cmp.Or(text, "nothing was predicted")
+	line := fmt.Sprintf("%-*s", len(unknownYet), "# plan: "+text)
+	var err error
+	if t.end > 0 && len(line) == len(unknownYet) {
+		_, err = t.file.WriteAt([]byte(line), t.end)
+	} else {
+		_, err = fmt.Fprintf(t.file, "# plan: %s\n", text)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", params.Flag("csv"), err)
 	}
 	return nil

@@ -226,7 +226,8 @@ func TestOutcome(t *testing.T) {
 	assert.Regexp(t, `\nplan     predicted [0-9.]+ ms per token, took 500\.0; 100\.0% hits credited, 75\.0% measured\n$`, s.err.String())
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	assert.Regexp(t, `\n# plan: predicted [0-9.]+ ms per token, took 500\.0; `, string(text))
+	assert.Regexp(t, `\n# plan: predicted [0-9.]+ ms per token, took 500\.0; [^\n]*\nindex,`, string(text), "in the header")
+	assert.NotContains(t, string(text), "did not end")
 
 	s = newStage(t)
 	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto"))

@@ -257,9 +257,7 @@ func (p *program) answer(ctx context.Context, set *params.Set) (err error) {
 		return err // nothing was computed
 	}
 	report(p.err, s.Report(), result.Stop, notes(set, m))
-	if text := outcome(p.err, made.Prediction, s.Report()); text != "" {
-		err = errors.Join(err, table.note("plan: "+text))
-	}
+	err = errors.Join(err, table.outcome(outcome(p.err, made.Prediction, s.Report())))
 	p.remember(made, set, m, s.Report().Decode)
 	if err != nil {
 		return err

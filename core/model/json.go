@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,7 +67,7 @@ func Decode(r io.Reader) (*Profile, error) {
 		Version int    `json:"version"`
 	}
 	if err := json.Unmarshal(text, &is); err != nil {
-		return nil, fmt.Errorf("not a model profile: %w", err)
+		return nil, fmt.Errorf("not a model profile: %w", plainly(err))
 	}
 	switch {
 	case is.Kind != "model":
@@ -78,7 +79,7 @@ func Decode(r io.Reader) (*Profile, error) {
 	strict := json.NewDecoder(bytes.NewReader(text))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&d); err != nil {
-		return nil, fmt.Errorf("malformed model profile: %w", err)
+		return nil, fmt.Errorf("malformed model profile: %w", plainly(err))
 	}
 	p, err := New(*d.Profile)
 	if err != nil {
@@ -139,6 +140,14 @@ func reason(err error) error {
 	var l *os.LinkError
 	if errors.As(err, &l) {
 		return l.Err
+	}
+	return err
+}
+
+// plainly is an error about JSON of the wrong kind in words that are not Go's.
+func plainly(err error) error {
+	if kind := (*json.UnmarshalTypeError)(nil); errors.As(err, &kind) {
+		return fmt.Errorf("%s is a JSON %s, which it cannot be", cmp.Or(kind.Field, "the whole"), kind.Value)
 	}
 	return err
 }

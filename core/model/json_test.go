@@ -76,7 +76,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"another version":  {`"version": 1`, `"version": 2`, "a model profile of version 2; this program reads version 1"},
 		"no version":       {`"version": 1,`, "", "a model profile of version 0"},
 		"unknown field":    {`"context"`, `"kontext"`, `malformed model profile: json: unknown field "kontext"`},
-		"wrong type":       {`"context": 4096`, `"context": "4096"`, "malformed model profile"},
+		"wrong type":       {`"context": 4096`, `"context": "4096"`, "context is a JSON string, which it cannot be"},
 		"unknown type":     {`"type":"q4_K"`, `"type":"q4_L"`, `malformed model profile: no tensor type is called "q4_L"`},
 		"no type":          {`"type":"q4_K",`, ``, "is not within"},
 		"architecture":     {`"qwen3moe"`, `"../x"`, `contradictory model profile: no architecture can be called "../x"`},
