@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/bmoe/bmoe/ci/cgroup"
@@ -105,7 +106,7 @@ func (d Demo) Run(ctx context.Context) error {
 		defer func() { _ = group.Remove() }() // an empty group that stays behind holds nothing
 	}
 	args := []string{"-m", d.model(), "--auto", "--memory", fmt.Sprintf("%dMiB", d.Memory>>20), "-p", d.Prompt}
-	console.Say("a model of %s with %s of memory: %s %q", size(d.ModelBytes), size(d.Memory), d.Program, args)
+	console.Say("a model of %s with %s of memory: %s %s %q", size(d.ModelBytes), size(d.Memory), d.Program, strings.Join(args[:len(args)-1], " "), d.Prompt)
 	if err := d.play(ctx, group, args); err != nil {
 		return err
 	}

@@ -250,7 +250,7 @@ func (p *program) answer(ctx context.Context, set *params.Set) (err error) {
 		}
 		return table.row(t)
 	})
-	if p.screen && !text.endsLine() {
+	if !text.endsLine() { // also where both go to one place that is no terminal
 		p.say("")
 	}
 	if errors.Is(err, engine.ErrInput) {

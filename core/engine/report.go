@@ -64,7 +64,7 @@ func (s *Session) sample() {
 		for {
 			if u, err := process.Read(); err == nil {
 				s.mu.Lock()
-				s.report.PeakHeld = max(s.report.PeakHeld, max(u.Anonymous, 0)+max(u.Locked, 0))
+				s.report.PeakHeld = max(s.report.PeakHeld, u.Anonymous, u.Locked) // what this process locks is anonymous
 				s.report.PeakResident = max(s.report.PeakResident, u.PeakResident)
 				s.mu.Unlock()
 			}

@@ -9,7 +9,7 @@ const (
 	groupSampling = "Sampling"
 	groupPlan     = "Planning"
 	groupStream   = "Streaming experts from storage"
-	groupDevice   = "Devices"
+	groupDevice   = "Devices (this version computes on the host alone and refuses them)"
 	groupOutput   = "Output"
 	groupOther    = "Instead of a run"
 )

@@ -30,14 +30,15 @@ func regime(s *state) {
 		s.note("regime", string(ExpertsStream), Derived, account,
 			"The model needs "+size(f.Need)+" and there is "+size(f.Usable)+": its experts are larger than memory, the rest is not")
 	case DenseOversized:
-		if fixed := s.fixed(); fixed > f.Usable {
-			f.Fixed = fixed
+		fixed := s.fixed()
+		f.Fixed = fixed
+		if fixed > f.Usable {
 			s.note("overcommitted", size(fixed), Derived, "context, buffers and program alone are "+size(fixed)+", more than the "+size(f.Usable)+
 				" that may be held: a shorter context ("+typed("ctx-size")+") would hold less",
 				"Even the room for prompt and answer, "+size(fixed)+", is more than the "+size(f.Usable)+" there is")
 		}
 		s.note("regime", string(DenseOversized), Derived, account,
-			"Even the "+size(f.Dense)+" that every token needs do not fit in "+size(f.Usable)+" of memory")
+			"What every token needs, "+size(f.Dense)+" of weights and "+size(fixed)+" of context, buffers and program, does not fit in "+size(f.Usable)+" of memory")
 	}
 }
 

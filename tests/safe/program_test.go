@@ -75,7 +75,7 @@ type outcome struct {
 	took           time.Duration
 }
 
-// command is the program with a group of its own and none of the person's BMOE_ variables.
+// command is the program with a group of its own, none of the person's BMOE_ variables, and a history that is not theirs.
 func command(args ...string) *exec.Cmd {
 	c := exec.Command(cli, args...)
 	for _, v := range os.Environ() {
@@ -83,6 +83,7 @@ func command(args ...string) *exec.Cmd {
 			c.Env = append(c.Env, v)
 		}
 	}
+	c.Env = append(c.Env, "XDG_STATE_HOME="+filepath.Join(scratch, "state"))
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return c
 }
