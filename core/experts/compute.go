@@ -133,13 +133,12 @@ func (s *Store) find(it *item) bool {
 	return true
 }
 
-// request starts the reads of items without a slot, while there are slots. A slice is split among the lanes when there
-// are fewer slices than lanes.
+// request starts the reads of items without a slot, while there are slots. All lanes share each slice, so that slices
+// arrive one after the other and not several late together.
 func (s *Store) request(missing int) {
 	if missing == 0 {
 		return
 	}
-	parts := (s.cfg.Lanes + missing - 1) / missing
 	for i := range s.work.items {
 		it := &s.work.items[i]
 		if it.slot >= 0 || it.done {
@@ -148,7 +147,7 @@ func (s *Store) request(missing int) {
 		if it.slot = s.take(it.tensor, it.expert, s.gen); it.slot < 0 {
 			continue // no slot of its class is free; asked again when one is
 		}
-		s.fetch(it.tensor, it.slot, parts)
+		s.fetch(it.tensor, it.slot, s.cfg.Lanes)
 	}
 }
 
@@ -172,7 +171,7 @@ func (s *Store) readAhead(node *llama.Tensor) {
 				return
 			}
 			e.class.slots[i].fresh = true
-			s.fetch(o, i, 1)
+			s.fetch(o, i, s.cfg.Lanes)
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A slice is read in up to maxParts requests of at least partBytes: with one or two misses a node the drive would not be
-// busy otherwise.
+// A slice that is waited for is read in up to maxParts requests of at least partBytes: the drive is as busy as with as many
+// slices at a time, and the first of them is there sooner.
 const (
 	maxParts  = 4
 	partBytes = 256 << 10 // a multiple of every drive's block
