@@ -1,11 +1,5 @@
 package experts
 
-import "sort"
-
-func sortBy(list []int, less func(a, b int) bool) {
-	sort.SliceStable(list, func(i, j int) bool { return less(list[i], list[j]) })
-}
-
 func (c *class) unlink(i int32) {
 	s := &c.slots[i]
 	if s.prev >= 0 {

@@ -1,8 +1,10 @@
 package experts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -210,7 +212,7 @@ func (s *Store) classify() {
 	for i := range order {
 		order[i] = i
 	}
-	sortBy(order, func(a, b int) bool { return s.tensors[a].Slice > s.tensors[b].Slice })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.tensors[b].Slice, s.tensors[a].Slice) })
 	var c *class
 	for _, i := range order {
 		t := &s.tensors[i]

@@ -216,7 +216,7 @@ func (w *work) room(n int) bool {
 	return true
 }
 
-// take gives n bytes of scratch, aligned for ggml.
+// takeBytes gives n bytes of scratch, aligned for ggml.
 func (w *work) takeBytes(n int) unsafe.Pointer {
 	p := unsafe.Pointer(&w.mem[w.memUsed])
 	w.memUsed += (n + 63) &^ 63

@@ -24,15 +24,12 @@ type calls struct {
 	BackendFree       func(backend uintptr)                                                               `c:"ggml-base:ggml_backend_free"`
 	BufferInit        func(buft uintptr, i BufferInterface, ctx, size uintptr) uintptr                    `c:"ggml-base:ggml_backend_buffer_init"`
 	BuftIsHost        func(buft uintptr) bool                                                             `c:"ggml-base:ggml_backend_buft_is_host"`
-	BuftName          func(buft uintptr) string                                                           `c:"ggml-base:ggml_backend_buft_name"`
 	CPUBufferType     func() uintptr                                                                      `c:"ggml-base:ggml_backend_cpu_buffer_type"`
 	DevName           func(dev uintptr) string                                                            `c:"ggml-base:ggml_backend_dev_name"`
 	DevDescription    func(dev uintptr) string                                                            `c:"ggml-base:ggml_backend_dev_description"`
 	DevMemory         func(dev uintptr, free, total *uintptr)                                             `c:"ggml-base:ggml_backend_dev_memory"`
 	DevType           func(dev uintptr) int32                                                             `c:"ggml-base:ggml_backend_dev_type"`
 	DevRegistry       func(dev uintptr) uintptr                                                           `c:"ggml-base:ggml_backend_dev_backend_reg"`
-	DevBufferType     func(dev uintptr) uintptr                                                           `c:"ggml-base:ggml_backend_dev_buffer_type"`
-	RegName           func(reg uintptr) string                                                            `c:"ggml-base:ggml_backend_reg_name"`
 	ProcAddress       func(reg uintptr, name string) uintptr                                              `c:"ggml-base:ggml_backend_reg_get_proc_address"`
 	Init              func(initParams) uintptr                                                            `c:"ggml-base:ggml_init"`
 	NewGraph          func(ctx, size uintptr, grads bool) uintptr                                         `c:"ggml-base:ggml_new_graph_custom"`
@@ -49,7 +46,6 @@ type calls struct {
 	LoadModule func(path string) uintptr `c:"ggml:ggml_backend_load"`
 	DevCount   func() uintptr            `c:"ggml:ggml_backend_dev_count"`
 	DevGet     func(i uintptr) uintptr   `c:"ggml:ggml_backend_dev_get"`
-	DevByName  func(name string) uintptr `c:"ggml:ggml_backend_dev_by_name"`
 	DevByType  func(typ int32) uintptr   `c:"ggml:ggml_backend_dev_by_type"`
 
 	// llama
@@ -65,7 +61,6 @@ type calls struct {
 	ContextBatch      func(ctx uintptr) uint32                                                                   `c:"llama:llama_n_batch"`
 	AttachThreadpool  func(ctx, pool, batchPool uintptr)                                                         `c:"llama:llama_attach_threadpool"`
 	Decode            func(ctx uintptr, b Batch) int32                                                           `c:"llama:llama_decode"`
-	Synchronize       func(ctx uintptr)                                                                          `c:"llama:llama_synchronize"`
 	Logits            func(ctx uintptr, i int32) uintptr                                                         `c:"llama:llama_get_logits_ith"`
 	Memory            func(ctx uintptr) uintptr                                                                  `c:"llama:llama_get_memory"`
 	MemoryClear       func(mem uintptr, data bool)                                                               `c:"llama:llama_memory_clear"`
