@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/bmoe/bmoe/core/profile"
 )
 
 // Fact is one thing about a machine. The zero Fact is unknown, which is an answer in its own right: a rule whose deciding
@@ -72,7 +74,7 @@ func (f *Fact[T]) UnmarshalJSON(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&w); err != nil {
-		return fmt.Errorf("a fact is written as {\"value\":...,\"from\":\"...\"}: %w", plainly(err))
+		return fmt.Errorf("a fact is written as {\"value\":...,\"from\":\"...\"}: %w", profile.Plainly(err))
 	}
 	*f = Fact[T]{from: w.From}
 	if w.Value != nil {
