@@ -61,6 +61,8 @@ func PressureOf(ends, compresses, swaps Fact[bool]) Fact[Pressure] {
 type Cores struct {
 	Physical Fact[int]   `json:"physical"` // cores this process may use
 	Classes  []CoreClass `json:"classes"`  // fastest first; empty where it is not known
+	// ClassesFrom is where the classes came from, or why there are none.
+	ClassesFrom string `json:"classes_from,omitempty"`
 
 	ReadRate Fact[float64] `json:"read_rate"` // of the probe's matmul one token wide: weights swept per second
 	WideRate Fact[float64] `json:"wide_rate"` // of the same matmul many tokens wide, in the same unit
