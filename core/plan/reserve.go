@@ -17,6 +17,7 @@ type Projection struct {
 	At      Reserve                `json:"at"`    // on the host
 	Half    Reserve                `json:"half"`  // 0: the slope is not known
 	Devices map[string]DeviceWidth `json:"devices"`
+	Why     string                 `json:"why,omitempty"` // where it came from or, where nobody projected, what stood in the way
 }
 
 // DeviceWidth is the compute buffers of a device that would run a prefill, at the two widths. Both are 0 for one that
