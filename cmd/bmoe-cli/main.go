@@ -18,8 +18,8 @@ import (
 
 	"github.com/bmoe/bmoe/core/engine"
 	"github.com/bmoe/bmoe/core/history"
-	"github.com/bmoe/bmoe/core/machine"
 	"github.com/bmoe/bmoe/core/model"
+	"github.com/bmoe/bmoe/core/params"
 	"github.com/bmoe/bmoe/core/probe"
 	"github.com/bmoe/bmoe/platform/state"
 )
@@ -55,10 +55,8 @@ func main() {
 		log:     slog.SetDefault,
 		exit:    os.Exit,
 		profile: model.Read,
-		machine: probe.Machine,
-		storage: probe.Storage,
-		rate: func(ctx context.Context, m *model.Profile, threads int, available int64) (machine.Fact[float64], error) {
-			return probe.ReadRate(ctx, engine.Libraries, m, threads, available)
+		look: func(ctx context.Context, set *params.Set, r probe.Request) (probe.Found, error) {
+			return probe.Here(engine.Libraries).Look(ctx, r)
 		},
 		history: pastRuns(),
 		can:     abilities,

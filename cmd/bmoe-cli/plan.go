@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 
 	"github.com/bmoe/bmoe/core/engine"
 	"github.com/bmoe/bmoe/core/machine"
@@ -48,86 +47,78 @@ func (p *program) subject(set *params.Set) (*model.Profile, error) {
 	return m, check(set, m)
 }
 
-// ground is the machine a plan is made for: this one, or one that was saved.
-func (p *program) ground(ctx context.Context, set *params.Set, m *model.Profile) (machine.Profile, error) {
-	if set.Pinned("machine") {
-		m, err := machine.Load(set.String("machine"))
-		if err != nil {
-			return machine.Profile{}, inputError{err}
-		}
-		return *m, nil
+// ground is what a plan is made on: this machine, or one that was saved.
+func (p *program) ground(ctx context.Context, set *params.Set, m *model.Profile) (probe.Found, error) {
+	if !set.Pinned("machine") {
+		return p.here(ctx, set, m)
 	}
-	return p.here(ctx, set, m)
+	known, err := machine.Load(set.String("machine"))
+	if err != nil {
+		return probe.Found{}, inputError{err}
+	}
+	return p.lookAt(ctx, set, m, known)
 }
 
 // here is this machine, looked at once: a machine that is saved is the one that was planned for. m is nil where nothing
 // is planned.
-func (p *program) here(ctx context.Context, set *params.Set, m *model.Profile) (machine.Profile, error) {
-	if p.found != nil {
-		return *p.found, nil
+func (p *program) here(ctx context.Context, set *params.Set, m *model.Profile) (probe.Found, error) {
+	if p.found == nil {
+		found, err := p.lookAt(ctx, set, m, nil)
+		if err != nil {
+			return probe.Found{}, err
+		}
+		p.found = &found
 	}
-	found, err := p.machine()
+	return *p.found, nil
+}
+
+// lookAt makes the one look of a front-end: what a person set says how far it goes.
+func (p *program) lookAt(ctx context.Context, set *params.Set, m *model.Profile, known *machine.Profile) (probe.Found, error) {
+	bar := newBar(p.err, p.bars)
+	defer bar.close()
+	r := probe.Request{
+		Model: m, Known: known,
+		Direct: set.Bool("odirect"), Measure: set.Bool("probe-io"), Hold: set.Bool("probe-mem"),
+		Memory: max(set.Int("memory"), 0), Threads: int(max(set.Int("threads"), 0)),
+		Tell: bar.step,
+	}
+	if m != nil && !set.Pinned("model-profile") {
+		r.Path = set.String("model")
+		r.Session = opening(set, m)
+	}
+	found, err := p.look(ctx, set, r)
+	if ctx.Err() != nil {
+		return probe.Found{}, ctx.Err()
+	}
 	if err != nil {
 		slog.Warn("what this process may hold is not known", "error", err)
 	}
-	if found.Cores.ReadRate, err = p.compute(ctx, set, m, found); err != nil {
-		return machine.Profile{}, err
-	}
-	if found.Storage, err = p.drive(ctx, set, m); err != nil {
-		return machine.Profile{}, err
-	}
-	p.found = &found
 	return found, nil
 }
 
-// compute measures the host's matmul, before the drive is read: reading keeps the system busy for a while.
-func (p *program) compute(ctx context.Context, set *params.Set, m *model.Profile, on machine.Profile) (machine.Fact[float64], error) {
-	switch {
-	case m == nil:
-		return machine.Unknown[float64]("no plan asked for it"), nil
-	case !set.Bool("probe-io"):
-		return machine.Unknown[float64]("--no-probe-io"), nil
+// opening is how a run that is planned would open the model, before the plan narrows its graphs.
+func opening(set *params.Set, m *model.Profile) probe.Session {
+	context := plan.Context(set.Int("ctx-size"), m.Context, plan.DefaultPolicy())
+	width := context
+	if n := int(set.Int("ubatch")); n > 0 {
+		width = min(n, context)
 	}
-	available := on.Memory.Available.Or(0)
-	if limit := set.Int("memory"); set.Pinned("memory") && limit > 0 {
-		available = min(available, limit)
+	return probe.Session{
+		Context: context, Ubatch: width,
+		TypeK: set.String("cache-type-k"), TypeV: set.String("cache-type-v"), FlashAttn: set.String("flash-attn"),
 	}
-	threads := on.Cores.Physical.Or(1)
-	if n := set.Int("threads"); set.Pinned("threads") && n > 0 {
-		threads = int(n)
-	}
-	bar := newBar(p.err, p.bars)
-	defer bar.close()
-	bar.step("measuring the processor", 0)
-	return p.rate(ctx, m, threads, available)
 }
 
-// drive measures the drive that the model's experts are on, unless it is not to be touched or there are none here.
-func (p *program) drive(ctx context.Context, set *params.Set, m *model.Profile) (machine.Storage, error) {
-	switch {
-	case m == nil:
-		return probe.Unread("no plan asked for it"), nil
-	case !set.Bool("probe-io"):
-		return probe.Unread("--no-probe-io"), nil
-	case set.Pinned("model-profile"):
-		return probe.Unread("the model is not here"), nil
-	case m.ExpertShard() < 0:
-		return probe.Unread("the model has no experts"), nil
-	}
-	shard := filepath.Join(filepath.Dir(set.String("model")), m.Shards[m.ExpertShard()].Name)
-	bar := newBar(p.err, p.bars)
-	defer bar.close()
-	bar.step("measuring the drive", 0)
-	return p.storage(ctx, shard, m, set.Bool("odirect"), func(fraction float64) { bar.step("measuring the drive", fraction) })
-}
-
-// plan makes the plan for a model.
-func (p *program) plan(ctx context.Context, set *params.Set, m *model.Profile) (plan.Plan, error) {
+// plan makes the plan for a model, and says how long each step of looking at the machine took.
+func (p *program) plan(ctx context.Context, set *params.Set, m *model.Profile) (plan.Plan, []probe.Step, error) {
 	on, err := p.ground(ctx, set, m)
 	if err != nil {
-		return plan.Plan{}, err
+		return plan.Plan{}, nil, err
 	}
-	return plan.Make(plan.Input{Machine: on, Model: m, History: p.credit(set, m), Params: set, Policy: plan.DefaultPolicy(), Session: p.can}), nil
+	made := plan.Make(plan.Input{
+		Machine: on.Machine, Placement: on.Placement, Model: m, History: p.credit(set, m), Params: set, Policy: plan.DefaultPolicy(), Session: p.can,
+	})
+	return made, on.Steps, nil
 }
 
 // planOnly prints the plan and what reproduces it, and loads nothing.
@@ -136,7 +127,7 @@ func (p *program) planOnly(ctx context.Context, set *params.Set) error {
 	if err != nil {
 		return err
 	}
-	made, err := p.plan(ctx, set, m)
+	made, steps, err := p.plan(ctx, set, m)
 	if err != nil {
 		return err
 	}
@@ -147,11 +138,17 @@ func (p *program) planOnly(ctx context.Context, set *params.Set) error {
 		e.SetIndent("", "  ")
 		return written(e.Encode(struct {
 			plan.Plan
-			Line string `json:"line"`
-		}{made, line}))
+			Line string       `json:"line"`
+			Look []probe.Step `json:"look"` // at the machine, in order
+		}{made, line, steps}))
 	}
 	if err := made.WritePage(p.out, p.style(set, p.screen)); err != nil {
 		return written(err)
+	}
+	if set.Bool("plan-explain") && len(steps) > 0 {
+		if _, err := fmt.Fprintf(p.out, "\nLooked at\n%s", stepLines(steps)); err != nil {
+			return written(err)
+		}
 	}
 	_, err = fmt.Fprintf(p.out, "\nThe same by hand:\n  %s\n", line)
 	return written(err)
@@ -184,7 +181,7 @@ func written(err error) error {
 // save writes the profiles that were asked for. Of a run that is planned, the machine includes what the plan measures.
 func (p *program) save(ctx context.Context, set *params.Set) error {
 	var m *model.Profile
-	planned := set.Bool("auto") || set.Bool("plan-only") || set.Bool("plan-json")
+	planned := set.Bool("probe") && set.Pinned("model") || set.Bool("auto") || set.Bool("plan-only") || set.Bool("plan-json")
 	if set.Pinned("save-model") || set.Pinned("save-machine") && planned {
 		var err error
 		if m, err = p.subject(set); err != nil {
@@ -200,14 +197,25 @@ func (p *program) save(ctx context.Context, set *params.Set) error {
 		if err != nil {
 			return err
 		}
-		if err := found.Save(set.String("save-machine")); err != nil {
-			return wrong("%s: %w", params.Flag("save-machine"), err)
+		if err := p.saveMachine(found.Machine, set.String("save-machine")); err != nil {
+			return err
 		}
 	}
 	if set.Pinned("save-model") {
 		if err := m.Save(set.String("save-model")); err != nil {
 			return wrong("%s: %w", params.Flag("save-model"), err)
 		}
+	}
+	return nil
+}
+
+// saveMachine writes a profile to a file, or to standard output for "-".
+func (p *program) saveMachine(m machine.Profile, path string) error {
+	if path == "-" {
+		return written(m.Encode(p.out))
+	}
+	if err := m.Save(path); err != nil {
+		return wrong("%s: %w", params.Flag("save-machine"), err)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/bmoe/bmoe/core/machine"
 	"github.com/bmoe/bmoe/core/model"
 	"github.com/bmoe/bmoe/core/params"
+	"github.com/bmoe/bmoe/core/probe"
 )
 
 // A plan alone needs no prompt, loads nothing, and goes to standard output with the line that reproduces it.
@@ -95,7 +96,7 @@ func TestDrive(t *testing.T) {
 		s := newStage(t)
 		s.bars = true
 		asked := 0
-		s.storage = func(_ context.Context, path string, _ *model.Profile, direct bool, tell func(float64)) (machine.Storage, error) {
+		s.instruments.Drive = func(_ context.Context, path string, _ *model.Profile, direct bool, tell func(float64)) (machine.Storage, error) {
 			asked++
 			assert.Equal(t, "test.gguf", path)
 			assert.Equal(t, !strings.Contains(line, "--no-odirect"), direct)
@@ -108,7 +109,7 @@ func TestDrive(t *testing.T) {
 		require.Equal(t, exitDone, s.play(line), "%s: %s", line, &s.err)
 		if want == "storage-rate" {
 			assert.Equal(t, 1, asked, line)
-			assert.Contains(t, s.err.String(), "measuring the drive", line)
+			assert.Contains(t, s.err.String(), "looking at the ", line)
 			assert.Regexp(t, `cache-mb +0 `, s.out.String(), line)
 		} else {
 			assert.Zero(t, asked, line)
@@ -117,7 +118,7 @@ func TestDrive(t *testing.T) {
 	}
 
 	s = newStage(t)
-	s.storage = func(ctx context.Context, _ string, _ *model.Profile, _ bool, _ func(float64)) (machine.Storage, error) {
+	s.instruments.Drive = func(ctx context.Context, _ string, _ *model.Profile, _ bool, _ func(float64)) (machine.Storage, error) {
 		return machine.Storage{}, context.Canceled
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -136,7 +137,7 @@ func TestSavedProfiles(t *testing.T) {
 	here := s.out.String()
 
 	s = newStage(t)
-	s.program.machine = func() (machine.Profile, error) { panic("this machine is not asked") }
+	s.instruments.Machine = func() (machine.Profile, error) { panic("this machine is not asked") }
 	require.Equal(t, exitDone, s.play("--plan-only --machine "+on+" --model-profile "+of), s.err.String())
 	there := s.out.String()
 	assert.Equal(t, strings.Split(here, "The same by hand")[0], strings.Split(there, "The same by hand")[0])
@@ -182,22 +183,16 @@ func TestTheProcessorIsMeasuredAsTheRunUsesIt(t *testing.T) {
 		memory  int64
 	}
 	for args, want := range map[string]*asked{
-		"-m moe.gguf --plan-only":                          {1, 1 << 30},
+		"-m moe.gguf --plan-only":                          {0, 0},
 		"-m moe.gguf --plan-only -t 3 --memory 512MiB":     {3, 512 << 20},
 		"-m moe.gguf --plan-only --no-probe-io":            nil,
 		"-m moe.gguf --save-machine " + t.TempDir() + "/m": nil,
 	} {
 		s := newStage(t)
-		s.program.machine = func() (machine.Profile, error) {
-			m := machine.Profile{Name: "measured"}
-			m.Memory.Available = machine.Known(int64(1<<30), "")
-			m.Cores.Physical = machine.Known(1, "")
-			return m, nil
-		}
 		var got *asked
-		s.program.rate = func(_ context.Context, _ *model.Profile, threads int, memory int64) (machine.Fact[float64], error) {
-			got = &asked{threads, memory}
-			return machine.Known(float64(1<<30), ""), nil
+		s.instruments.Processor = func(_ context.Context, r probe.Request, _ machine.Profile) (read, wide machine.Fact[float64], err error) {
+			got = &asked{r.Threads, r.Memory}
+			return machine.Known(float64(1<<30), ""), machine.Known(float64(1<<32), ""), nil
 		}
 		require.Equal(t, exitDone, s.play(args), "%s: %s", args, s.err.String())
 		assert.Equal(t, want, got, args)
@@ -212,8 +207,8 @@ func TestOutcome(t *testing.T) {
 		m.Memory.Available = machine.Known(int64(1<<30), "")
 		return m, nil
 	}
-	rate := func(context.Context, *model.Profile, int, int64) (machine.Fact[float64], error) {
-		return machine.Known(float64(1<<30), ""), nil
+	rate := func(context.Context, probe.Request, machine.Profile) (read, wide machine.Fact[float64], err error) {
+		return machine.Known(float64(1<<30), ""), wide, nil
 	}
 	drive := func(context.Context, string, *model.Profile, bool, func(float64)) (machine.Storage, error) {
 		return machine.Storage{Curve: []machine.Rate{{Size: 1 << 20, Lanes: 4, Rate: 1 << 30}}}, nil
@@ -221,7 +216,7 @@ func TestOutcome(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.csv")
 	s := newStage(t)
 	s.words = strings.Split("a b c d", " ")
-	s.program.machine, s.program.rate, s.program.storage = measured, rate, drive
+	s.instruments.Machine, s.instruments.Processor, s.instruments.Drive = measured, rate, drive
 	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto --moe-stream --csv "+path), s.err.String())
 	assert.Regexp(t, `\nplan     predicted [0-9.]+ ms per token, took 500\.0; 100\.0% hits credited, 75\.0% measured\n$`, s.err.String())
 	text, err := os.ReadFile(path)

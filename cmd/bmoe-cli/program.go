@@ -13,10 +13,10 @@ import (
 
 	"github.com/bmoe/bmoe/core/engine"
 	"github.com/bmoe/bmoe/core/history"
-	"github.com/bmoe/bmoe/core/machine"
 	"github.com/bmoe/bmoe/core/model"
 	"github.com/bmoe/bmoe/core/params"
 	"github.com/bmoe/bmoe/core/plan"
+	"github.com/bmoe/bmoe/core/probe"
 )
 
 // What the program ends with.
@@ -44,10 +44,8 @@ type program struct {
 	log      func(*slog.Logger)
 	exit     func(code int) // at once, whatever is under way
 	profile  func(path string) (*model.Profile, error)
-	machine  func() (machine.Profile, error)
-	rate     func(ctx context.Context, m *model.Profile, threads int, available int64) (machine.Fact[float64], error)
-	storage  func(ctx context.Context, path string, m *model.Profile, direct bool, tell func(float64)) (machine.Storage, error)
-	found    *machine.Profile // this machine, once it was looked at
+	look     func(ctx context.Context, set *params.Set, r probe.Request) (probe.Found, error)
+	found    *probe.Found // of this machine, once it was looked at
 	history  history.Log
 	can      plan.Abilities
 	open     func(context.Context, engine.Config) (session, error)
@@ -152,6 +150,8 @@ func (p *program) run(ctx context.Context, set *params.Set) error {
 		return err
 	}
 	switch {
+	case set.Bool("probe"):
+		return p.showMachine(ctx, set)
 	case set.Bool("plan-only"), set.Bool("plan-json"):
 		return p.planOnly(ctx, set)
 	case set.Pinned("save-machine"), set.Pinned("save-model"):
@@ -201,13 +201,16 @@ func (p *program) answer(ctx context.Context, set *params.Set) (err error) {
 	page := p.style(set, p.bars)
 	var made plan.Plan
 	var decisions []string
+	looked := ""
 	if set.Bool("auto") {
-		if made, err = p.plan(ctx, set, m); err != nil {
+		var steps []probe.Step
+		if made, steps, err = p.plan(ctx, set, m); err != nil {
 			return err
 		}
 		for _, d := range made.Decisions {
 			decisions = append(decisions, d.Line(page.Full))
 		}
+		looked = stepLines(steps)
 		set = made.Params
 	}
 	if err := drawSeed(set); err != nil {
@@ -218,6 +221,9 @@ func (p *program) answer(ctx context.Context, set *params.Set) (err error) {
 	p.say("%s", mode)
 	if err := p.showPlan(made, page, decisions); err != nil {
 		return err
+	}
+	if page.Full && looked != "" {
+		fmt.Fprintf(p.err, "looked at the machine\n%s", looked)
 	}
 	slog.Debug("the run again", "line", params.Line("bmoe-cli", set))
 

@@ -24,6 +24,7 @@ import (
 	"github.com/bmoe/bmoe/core/machine"
 	"github.com/bmoe/bmoe/core/model"
 	"github.com/bmoe/bmoe/core/params"
+	"github.com/bmoe/bmoe/core/plan"
 	"github.com/bmoe/bmoe/core/probe"
 )
 
@@ -42,6 +43,9 @@ type stage struct {
 	genErr   error  // after the words
 	stop     func() // after the first word: an interrupt
 	readFrom func() // when the profile is read
+
+	instruments probe.Instruments // of the one look
+	looked      []probe.Request
 }
 
 func newStage(t *testing.T) *stage {
@@ -64,14 +68,9 @@ func newStage(t *testing.T) *stage {
 			}
 			return nil, fmt.Errorf("%s: not a GGUF file", path)
 		},
-		machine: func() (machine.Profile, error) {
-			return machine.Profile{Name: "a test", Memory: machine.Memory{Available: machine.Known(int64(1<<30), "the test's word")}}, nil
-		},
-		rate: func(context.Context, *model.Profile, int, int64) (machine.Fact[float64], error) {
-			return machine.Unknown[float64]("not measured in this test"), nil
-		},
-		storage: func(context.Context, string, *model.Profile, bool, func(float64)) (machine.Storage, error) {
-			return probe.Unread("a test has no drive"), nil
+		look: func(ctx context.Context, _ *params.Set, r probe.Request) (probe.Found, error) {
+			s.looked = append(s.looked, r)
+			return s.instruments.Look(ctx, r)
 		},
 		open: func(ctx context.Context, c engine.Config) (session, error) {
 			s.config = c
@@ -86,6 +85,26 @@ func newStage(t *testing.T) *stage {
 		},
 		history: history.In(t.TempDir()),
 		natives: fakeNatives{},
+	}
+	s.instruments = probe.Instruments{
+		Machine: func() (machine.Profile, error) {
+			return machine.Profile{Name: "a test", Memory: machine.Memory{Available: machine.Known(int64(1<<30), "the test's word")}}, nil
+		},
+		Devices: func(context.Context, probe.Request) ([]machine.Device, machine.Backends, error) {
+			return nil, machine.Backends{}, nil
+		},
+		Processor: func(context.Context, probe.Request, machine.Profile) (read, wide machine.Fact[float64], err error) {
+			return machine.Unknown[float64]("not measured in this test"), machine.Fact[float64]{}, nil
+		},
+		Placement: func(context.Context, probe.Request, []machine.Device) (plan.Placement, error) {
+			return plan.Placement{Projection: plan.Projection{Why: "not projected in this test"}}, nil
+		},
+		Drive: func(context.Context, string, *model.Profile, bool, func(float64)) (machine.Storage, error) {
+			return probe.Unread("a test has no drive"), nil
+		},
+		Headroom: func(context.Context, machine.Memory, func(float64)) (machine.Fact[int64], error) {
+			return machine.Known(int64(1<<29), "held by the test"), nil
+		},
 	}
 	return s
 }
@@ -432,7 +451,7 @@ func TestPlanLines(t *testing.T) {
 	assert.Equal(t, 512, s.config.Ubatch, "the plan is what runs")
 
 	s = newStage(t)
-	s.program.machine = func() (machine.Profile, error) { return machine.Profile{}, errors.New("no such file") }
+	s.instruments.Machine = func() (machine.Profile, error) { return machine.Profile{}, errors.New("no such file") }
 	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto --plan-explain"))
 	assert.Contains(t, s.err.String(), "\n  budget = -  [unprobed]  nobody measured what this process may hold\n")
 	assert.True(t, s.config.Stream)

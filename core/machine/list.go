@@ -21,16 +21,16 @@ const unknown = "unknown"
 func (p *Profile) List() []Line {
 	m, c, s := p.Memory, p.Cores, p.Storage
 	lines := []Line{
-		line("memory", "total", m.Total, inBytes),
-		line("memory", "available to this process", m.Available, inBytes),
-		line("memory", "held and kept when tried", m.Keepable, inBytes),
+		line("memory", "total", m.Total, Bytes),
+		line("memory", "available to this process", m.Available, Bytes),
+		line("memory", "held and kept when tried", m.Keepable, Bytes),
 		line("memory", "under pressure", m.Pressure, func(v Pressure) string { return string(v) }),
 		line("memory", "compresses to one of", m.CompressorRatio, number2),
-		line("memory", "idle and anonymous", m.IdleAnonymous, inBytes),
+		line("memory", "idle and anonymous", m.IdleAnonymous, Bytes),
 		line("memory", "a store exempt from reclaim", m.ExemptStore, yesNo),
-		line("memory", "left in that store", m.ExemptTotal, inBytes),
-		line("memory", "may be locked in place", m.LockInPlace, inBytes),
-		line("memory", "page", m.PageSize, inBytes),
+		line("memory", "left in that store", m.ExemptTotal, Bytes),
+		line("memory", "may be locked in place", m.LockInPlace, Bytes),
+		line("memory", "page", m.PageSize, Bytes),
 		line("cores", "physical, for this process", c.Physical, strconv.Itoa),
 	}
 	lines = append(lines, classes(c))
@@ -58,8 +58,8 @@ func (d Device) list() []Line {
 	return append(lines,
 		line(about, "uses the host's memory", d.SharesHost, yesNo),
 		line(about, "its buffers are exempt from reclaim", d.Wires, yesNo),
-		line(about, "memory", d.Total, inBytes),
-		line(about, "of it free", d.Free, inBytes),
+		line(about, "memory", d.Total, Bytes),
+		line(about, "of it free", d.Free, Bytes),
 		line(about, "computes on the host's buffers", d.HostBuffer, yesNo),
 		line(about, "wraps memory of another", d.HostPointer, yesNo),
 		line(about, "rearranges weights", d.NeedsRepack, yesNo),
@@ -75,7 +75,7 @@ func (d Device) list() []Line {
 func (s Storage) list() []Line {
 	lines := []Line{
 		line("storage", "direct reads", s.Direct, yesNo),
-		line("storage", "in blocks of", s.Align, inBytes),
+		line("storage", "in blocks of", s.Align, Bytes),
 	}
 	if len(s.Curve) == 0 {
 		lines = append(lines, Line{"storage", "read rate", unknown, s.From})
@@ -93,7 +93,7 @@ func (s Storage) list() []Line {
 		if r.Lanes == 1 {
 			lanes = "lane"
 		}
-		lines = append(lines, Line{"storage", fmt.Sprintf("%s on %d %s", inBytes(r.Size), r.Lanes, lanes), value, from})
+		lines = append(lines, Line{"storage", fmt.Sprintf("%s on %d %s", Bytes(r.Size), r.Lanes, lanes), value, from})
 	}
 	return append(lines,
 		line("storage", "scattered pages, one at a time", s.Refault, perSecond),
@@ -141,8 +141,8 @@ func yesNo(v bool) string {
 	return "no"
 }
 
-// inBytes writes a size in the unit that shows it: "512 B", "16 KiB", "581 MiB", "6.3 GiB".
-func inBytes(n int64) string {
+// Bytes writes a size in the unit that shows it: "512 B", "16 KiB", "581 MiB", "6.3 GiB".
+func Bytes(n int64) string {
 	switch v := float64(n); {
 	case n < 1<<10:
 		return fmt.Sprintf("%d B", n)
@@ -155,7 +155,7 @@ func inBytes(n int64) string {
 	}
 }
 
-func perSecond(rate float64) string { return inBytes(int64(rate)) + "/s" }
+func perSecond(rate float64) string { return Bytes(int64(rate)) + "/s" }
 
 func number2(v float64) string { return fmt.Sprintf("%.2f", v) }
 

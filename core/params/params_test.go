@@ -3,6 +3,7 @@ package params
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -270,6 +271,9 @@ func anyText(t *rapid.T, p *Param) string {
 	case Int, Size:
 		n := rapid.Int64Range(int64(p.Min), int64(p.Max)).Draw(t, p.Name)
 		return p.format(n)
+	case Duration:
+		least, most := time.Duration(p.Min*float64(time.Second)), time.Duration(p.Max*float64(time.Second))
+		return p.format(time.Duration(rapid.Int64Range(int64(least), int64(most)).Draw(t, p.Name)))
 	case Float:
 		return p.format(rapid.Float64Range(p.Min, p.Max).Draw(t, p.Name))
 	case Enum:

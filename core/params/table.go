@@ -25,6 +25,9 @@ var streaming = append([]string{"moe-stream"}, planning...)
 // planning are the parameters that have a plan made.
 var planning = []string{"auto", "plan-only", "plan-json"}
 
+// looking are the parameters that have the machine looked at.
+var looking = append([]string{"probe"}, planning...)
+
 // cacheTypes are the types llama.cpp keeps a KV cache in.
 var cacheTypes = []string{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"}
 
@@ -91,7 +94,14 @@ var rows = []*Param{
 	{Name: "model-profile", Group: groupPlan, Scope: Plan, Kind: Path, Arg: "FILE", Needs: planning[1:],
 		Help: "Plan for the model that FILE describes in place of one that is here."},
 	{Name: "probe-io", Group: groupPlan, Scope: Plan, Kind: Bool, Default: "on", Needs: planning,
-		Help: "Measure the processor and the drive that the experts are on, which takes about two seconds. --no-probe-io plans without it."},
+		Help: "Measure the devices, the processor and the drive that the experts are on, which takes some seconds. --no-probe-io plans from what costs nothing to ask."},
+	{Name: "probe-mem", Group: groupPlan, Scope: Plan, Kind: Bool, Default: "off", Needs: looking,
+		Help: "Measure how much memory this machine lets a process keep, by holding more and more of it until the first is taken back. Other programs may slow down while it lasts."},
+	{Name: "isolated-probes", Group: groupPlan, Scope: Plan, Kind: Bool, Default: "on",
+		Help: "Ask each device, and whatever else a driver or a file may end, in a process of its own. With --no-isolated-probes a driver that fails ends this program."},
+	{Name: "probe-limit", Group: groupPlan, Scope: Plan, Kind: Duration, Arg: "TIME", Min: 0.1, Max: 3600,
+		Default: "2m0s",
+		Help:    "How long such a process may take before it is ended and its device left out."},
 	{Name: "history", Group: groupPlan, Scope: Plan, Kind: Bool, Default: "off",
 		Help: "Print what plans predicted on this machine and what came of them, in place of a run. --no-history keeps no record of this run and plans as if there were none."},
 	{Name: "memory", Group: groupPlan, Scope: Run, Kind: Size, Arg: "SIZE|auto", Auto: true, Min: 64 << 20, Max: memory,
@@ -157,8 +167,10 @@ var rows = []*Param{
 		Help: "Print the plan and the command line that reproduces it. The model is not loaded."},
 	{Name: "plan-json", Group: groupOther, Scope: Action, Kind: Bool, Default: "off",
 		Help: "The same for programs, as JSON."},
+	{Name: "probe", Group: groupOther, Scope: Action, Kind: Bool, Default: "off",
+		Help: "Print every fact about this machine with its source, and how long each step took. With -m, what a plan for that model measures is among them."},
 	{Name: "save-machine", Group: groupOther, Scope: Action, Kind: Path, Arg: "FILE",
-		Help: "Write what is known of this machine to FILE, for --machine. It names no user and no directory."},
+		Help: "Write what is known of this machine to FILE, for --machine, or to standard output if FILE is -. It names no user and no directory."},
 	{Name: "save-model", Group: groupOther, Scope: Action, Kind: Path, Arg: "FILE",
 		Help: "Write what is known of the model to FILE, for --model-profile. It names no user and no directory."},
 	{Name: "list-devices", Group: groupOther, Scope: Action, Kind: Bool, Default: "off",

@@ -123,7 +123,7 @@ func (in Instruments) Look(ctx context.Context, r Request) (Found, error) {
 func (l *look) unmeasured() string {
 	switch {
 	case l.Model == nil:
-		return "no plan asked for it"
+		return "no model was named"
 	case !l.Measure:
 		return "--no-probe-io"
 	case l.Path == "":

@@ -1,0 +1,36 @@
+package probe
+
+import (
+	"context"
+
+	"github.com/bmoe/bmoe/core/llama"
+	"github.com/bmoe/bmoe/core/machine"
+	"github.com/bmoe/bmoe/core/plan"
+)
+
+// Here is how this machine is looked at. load opens the llama.cpp libraries beside the executable.
+func Here(load func() (*llama.Library, error)) Instruments {
+	return Instruments{
+		Machine: Machine,
+		Devices: func(context.Context, Request) ([]machine.Device, machine.Backends, error) {
+			return nil, machine.Backends{}, nil
+		},
+		Processor: func(ctx context.Context, r Request, on machine.Profile) (read, wide machine.Fact[float64], err error) {
+			available := on.Memory.Available.Or(0)
+			if r.Memory > 0 {
+				available = min(available, r.Memory)
+			}
+			threads := r.Threads
+			if threads == 0 {
+				threads = on.Cores.Physical.Or(1)
+			}
+			read, err = ReadRate(ctx, load, r.Model, threads, available)
+			return read, wide, err
+		},
+		Placement: func(context.Context, Request, []machine.Device) (plan.Placement, error) { return plan.Placement{}, nil },
+		Drive:     Storage,
+		Headroom: func(context.Context, machine.Memory, func(float64)) (machine.Fact[int64], error) {
+			return machine.Fact[int64]{}, nil
+		},
+	}
+}
