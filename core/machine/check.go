@@ -15,6 +15,8 @@ func (p *Profile) Check() error {
 		atMost("memory.available", p.Memory.Available, "memory.total", p.Memory.Total),
 		atMost("memory.keepable", p.Memory.Keepable, "memory.total", p.Memory.Total),
 		atMost("memory.idle_anonymous", p.Memory.IdleAnonymous, "memory.total", p.Memory.Total),
+		atMost("memory.exempt_total", p.Memory.ExemptTotal, "memory.total", p.Memory.Total),
+		atMost("memory.lock_in_place", p.Memory.LockInPlace, "memory.total", p.Memory.Total),
 		number("memory.compressor_ratio", p.Memory.CompressorRatio, 1),
 		pressure(p.Memory.Pressure), stores(p.Memory),
 		positive("cores.read_rate", p.Cores.ReadRate), positive("cores.wide_rate", p.Cores.WideRate),

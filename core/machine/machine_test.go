@@ -138,6 +138,8 @@ func TestCheck(t *testing.T) {
 		"memory.available is -1":          func(p *Profile) { p.Memory.Available = Known(int64(-1), "") },
 		"memory.lock_in_place is 9000000000000000000, and the most it can be is": func(p *Profile) { p.Memory.LockInPlace = Known(int64(9e18), "") },
 		"no run can list one named \"GPU0,GPU1\"":                                func(p *Profile) { p.Devices[0].Name = "GPU0,GPU1" },
+		"memory.lock_in_place is 18253611008, more than memory.total":            func(p *Profile) { p.Memory.LockInPlace = Known(int64(17<<30), "") },
+		"memory.exempt_total is 18253611008, more than memory.total":             func(p *Profile) { p.Memory.ExemptTotal = Known(int64(17<<30), "") },
 		"memory.keepable is":                          func(p *Profile) { p.Memory.Keepable = Known(int64(17<<30), "") },
 		"memory.idle_anonymous is":                    func(p *Profile) { p.Memory.IdleAnonymous = Known(int64(17<<30), "") },
 		"memory.compressor_ratio is 0.5":              func(p *Profile) { p.Memory.CompressorRatio = Known(0.5, "") },
