@@ -32,7 +32,7 @@ var (
 var Default = Build
 
 // Aliases are second names for targets.
-var Aliases = map[string]any{"test": Test.All}
+var Aliases = map[string]any{"test": Test.All, "bench": Bench.Engine}
 
 // Builds bmoe-cli, the llama.cpp libraries and this machine's CPU modules, together in build/bin.
 func Build(ctx context.Context) error {
@@ -56,8 +56,10 @@ func Demo(ctx context.Context,
 	return d.Run(ctx)
 }
 
+type Bench mg.Namespace
+
 // Measures speed, reads and memory against what is promised, and writes docs/benchmarks.md: 15 minutes, 11 GB of disk.
-func Bench(ctx context.Context,
+func (Bench) Engine(ctx context.Context,
 	model *string, // model file to measure; a calibrated one of 8 GB if not given
 	only *string, // letters of the checks to make, such as A,C; all if not given
 	rounds *int, // how often everything is measured; 5 if not given
@@ -71,7 +73,23 @@ func Bench(ctx context.Context,
 	args = given(args, "rounds", rounds)
 	args = given(args, "memory", memory)
 	args = given(args, "strict", strict)
-	return bench.Run(ctx, root, bin, args...)
+	return bench.Run(ctx, root, bin, "./tests/bench", args...)
+}
+
+// Measures what --auto alone reaches in 2, 3, 4, 6 and 12 GiB against the best by hand, and writes docs/bench-auto.md: 40 minutes.
+func (Bench) Auto(ctx context.Context,
+	model *string, // model file to run; a calibrated one of 8 GB if not given
+	memory *string, // MiB of the control groups, such as 2048,4096; all five if not given
+	rounds *int, // how often everything is measured; 3 if not given
+	strict *bool, // fail when a target is missed
+) error {
+	mg.SerialCtxDeps(ctx, Build)
+	args := []string{"-folder", filepath.Join(built, "bench"), "-page", filepath.Join(root, "docs", "bench-auto.md")}
+	args = given(args, "model", model)
+	args = given(args, "memory", memory)
+	args = given(args, "rounds", rounds)
+	args = given(args, "strict", strict)
+	return bench.Run(ctx, root, bin, "./tests/bench/auto", args...)
 }
 
 // given passes a flag on if it was given.

@@ -1,6 +1,6 @@
-// Package bench builds the benchmarks' program beside the libraries and runs it.
+// Package bench builds a program of the benchmarks beside the libraries and the product, and runs it.
 //
-// It must not know what is measured; tests/bench does.
+// It must not know what is measured; tests/bench and the packages below it do.
 package bench
 
 import (
@@ -11,17 +11,18 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 )
 
-// Run builds the program into bin and starts it in root with the arguments. Interrupted, it is given the time to end its
+// Run builds the program of a package (./tests/bench) into bin and starts it in root with the arguments. Interrupted, it is given the time to end its
 // children.
-func Run(ctx context.Context, root, bin string, args ...string) error {
-	program := filepath.Join(bin, "bmoe-bench")
+func Run(ctx context.Context, root, bin, pkg string, args ...string) error {
+	program := filepath.Join(bin, "bmoe-"+strings.ReplaceAll(strings.TrimPrefix(pkg, "./tests/"), "/", "-"))
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program, "./tests/bench")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program, pkg)
 	build.Dir, build.Stdout, build.Stderr = root, os.Stdout, os.Stderr
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if err := build.Run(); err != nil {

@@ -23,6 +23,7 @@ const Root = "/sys/fs/cgroup"
 type Group struct {
 	path string
 	peak string // the file that tells the most it held
+	ends string // the file that counts the processes it ended for want of memory
 }
 
 // New makes a control group of a name below root that may hold limit bytes, of whichever version the system has. That takes
@@ -30,7 +31,7 @@ type Group struct {
 func New(root, name string, limit int64) (*Group, error) {
 	v1 := filepath.Join(root, "memory")
 	if exists(filepath.Join(v1, "cgroup.procs")) {
-		return create(filepath.Join(v1, name), limit, "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", limit, "memory.max_usage_in_bytes")
+		return create(filepath.Join(v1, name), limit, "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", limit, "memory.max_usage_in_bytes", "memory.oom_control")
 	}
 	controllers, err := os.ReadFile(filepath.Join(root, "cgroup.subtree_control"))
 	if err != nil {
@@ -39,16 +40,16 @@ func New(root, name string, limit int64) (*Group, error) {
 	if !strings.Contains(" "+strings.TrimSpace(string(controllers))+" ", " memory ") {
 		return nil, fmt.Errorf("the memory controller is not passed on in %s", root)
 	}
-	return create(filepath.Join(root, name), limit, "memory.max", "memory.swap.max", 0, "memory.peak")
+	return create(filepath.Join(root, name), limit, "memory.max", "memory.swap.max", 0, "memory.peak", "memory.events")
 }
 
 // create makes the group's folder. Swap would let a program hold more than the limit: version 1 counts memory and swap
 // together, version 2 swap alone. Where the swap file is not offered, swap isn't counted and the limit on memory holds.
-func create(path string, limit int64, limitFile, swapFile string, swap int64, peakFile string) (*Group, error) {
+func create(path string, limit int64, limitFile, swapFile string, swap int64, peakFile, endsFile string) (*Group, error) {
 	if err := os.Mkdir(path, 0o755); err != nil {
 		return nil, err
 	}
-	g := &Group{path: path, peak: filepath.Join(path, peakFile)}
+	g := &Group{path: path, peak: filepath.Join(path, peakFile), ends: filepath.Join(path, endsFile)}
 	if err := os.WriteFile(filepath.Join(path, limitFile), []byte(strconv.FormatInt(limit, 10)), 0o644); err != nil {
 		return nil, errors.Join(err, g.Remove())
 	}
@@ -85,6 +86,27 @@ func (g *Group) Peak() int64 {
 		return 0
 	}
 	return n
+}
+
+// Ended is how many processes of the group the system ended for want of memory; 0 where it does not say, or g is nil. Source:
+// oom_kill in memory.oom_control (version 1) and memory.events (version 2), cgroup-v1/memory.rst and cgroup-v2.rst.
+func (g *Group) Ended() int64 {
+	if g == nil {
+		return 0
+	}
+	data, err := os.ReadFile(g.ends)
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		if count, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			n, err := strconv.ParseInt(strings.TrimSpace(count), 10, 64)
+			if err == nil {
+				return n
+			}
+		}
+	}
+	return 0
 }
 
 // Remove takes the group away; its files go with it. A process that has just ended may still count as inside for a moment.

@@ -109,16 +109,16 @@ func opening(set *params.Set, m *model.Profile) probe.Session {
 	}
 }
 
-// plan makes the plan for a model, and says how long each step of looking at the machine took.
-func (p *program) plan(ctx context.Context, set *params.Set, m *model.Profile) (plan.Plan, []probe.Step, error) {
+// plan makes the plan for a model, and says what it was made on.
+func (p *program) plan(ctx context.Context, set *params.Set, m *model.Profile) (plan.Plan, probe.Found, error) {
 	on, err := p.ground(ctx, set, m)
 	if err != nil {
-		return plan.Plan{}, nil, err
+		return plan.Plan{}, on, err
 	}
 	made := plan.Make(plan.Input{
 		Machine: on.Machine, Placement: on.Placement, Model: m, History: p.credit(set, m), Params: set, Policy: plan.DefaultPolicy(), Session: p.can,
 	})
-	return made, on.Steps, nil
+	return made, on, nil
 }
 
 // planOnly prints the plan and what reproduces it, and loads nothing.
@@ -127,7 +127,7 @@ func (p *program) planOnly(ctx context.Context, set *params.Set) error {
 	if err != nil {
 		return err
 	}
-	made, steps, err := p.plan(ctx, set, m)
+	made, on, err := p.plan(ctx, set, m)
 	if err != nil {
 		return err
 	}
@@ -138,15 +138,16 @@ func (p *program) planOnly(ctx context.Context, set *params.Set) error {
 		e.SetIndent("", "  ")
 		return written(e.Encode(struct {
 			plan.Plan
-			Line string       `json:"line"`
-			Look []probe.Step `json:"look"` // at the machine, in order
-		}{made, line, steps}))
+			Line      string         `json:"line"`
+			Placement plan.Placement `json:"placement"` // that it was made on
+			Look      []probe.Step   `json:"look"`      // at the machine, in order
+		}{made, line, on.Placement, on.Steps}))
 	}
 	if err := made.WritePage(p.out, p.style(set, p.screen)); err != nil {
 		return written(err)
 	}
-	if set.Bool("plan-explain") && len(steps) > 0 {
-		if _, err := fmt.Fprintf(p.out, "\nLooked at\n%s", stepLines(steps)); err != nil {
+	if set.Bool("plan-explain") && len(on.Steps) > 0 {
+		if _, err := fmt.Fprintf(p.out, "\nLooked at\n%s", stepLines(on.Steps)); err != nil {
 			return written(err)
 		}
 	}

@@ -203,14 +203,14 @@ func (p *program) answer(ctx context.Context, set *params.Set) (err error) {
 	var decisions []string
 	looked := ""
 	if set.Bool("auto") {
-		var steps []probe.Step
-		if made, steps, err = p.plan(ctx, set, m); err != nil {
+		var on probe.Found
+		if made, on, err = p.plan(ctx, set, m); err != nil {
 			return err
 		}
 		for _, d := range made.Decisions {
 			decisions = append(decisions, d.Line(page.Full))
 		}
-		looked = stepLines(steps)
+		looked = stepLines(on.Steps)
 		set = made.Params
 	}
 	if err := drawSeed(set); err != nil {
