@@ -147,6 +147,14 @@ func TestSavedProfiles(t *testing.T) {
 	assert.Empty(t, s.out.String())
 
 	s = newStage(t)
+	require.Equal(t, exitDone, s.play("-m moe.gguf --auto --save-machine "+on), "without a prompt nothing is run")
+	assert.Empty(t, s.config.Model)
+	s = newStage(t)
+	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto --save-machine "+on), s.err.String())
+	assert.Equal(t, "Hello, wörld", s.out.String(), "with one, the machine is saved that the run was planned for")
+	assert.Len(t, s.looked, 1)
+
+	s = newStage(t)
 	require.Equal(t, exitDone, s.play("-m moe.gguf -p Hi --auto --machine "+on), s.err.String())
 	assert.Equal(t, "Hello, wörld", s.out.String(), "the facts of a file in place of probes")
 }

@@ -154,11 +154,17 @@ func (p *program) run(ctx context.Context, set *params.Set) error {
 		return p.showMachine(ctx, set)
 	case set.Bool("plan-only"), set.Bool("plan-json"):
 		return p.planOnly(ctx, set)
-	case set.Pinned("save-machine"), set.Pinned("save-model"):
+	case saves(set) && !(set.Bool("auto") && prompted(set)):
 		return nil
 	}
 	return p.answer(ctx, set)
 }
+
+// saves says whether a profile was asked for. It is written in place of a run, unless one is planned and has a prompt: then it
+// is what the run was planned on.
+func saves(set *params.Set) bool { return set.Pinned("save-machine") || set.Pinned("save-model") }
+
+func prompted(set *params.Set) bool { return set.Pinned("prompt") || set.Pinned("file") }
 
 // step is what a run is at, for the log. It may be told from any goroutine.
 type step struct{ last atomic.Value }
