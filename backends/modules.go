@@ -1,11 +1,14 @@
 package backends
 
+import "io/fs"
+
 // Module is one shared library that ggml loads at run time.
 type Module struct {
 	Name    string   // as in the file's name: cpu-haswell is libggml-cpu-haswell.so on Linux
 	Target  string   // what ninja calls it
 	Options []string // cmake options under which the target exists, beyond Options; modules with equal ones share a build
 	Needs   []string // processor features, in llama.cpp's names; without one of them the module is not loaded
+	Own     fs.FS    // sources of ours that it is built of, against Base; nil: it is a target of llama.cpp's
 }
 
 // Base is what every module and the binary rest on: libllama, libggml and libggml-base, with no processor's kernels inside.

@@ -18,8 +18,8 @@ import (
 	"github.com/bmoe/bmoe/ci/console"
 )
 
-// Build makes sure that the cache holds the base libraries and these modules, and returns each one's folder there, the base's
-// first. What is missing is built from the pinned source; when nothing is, the source is not even looked for.
+// Build makes sure that the cache holds the base libraries, the one over common and these modules, and returns each one's
+// folder there, the base's first. What is missing is built from the pinned source; when nothing is, the source is not even looked for.
 func Build(ctx context.Context, root string, modules []backends.Module) ([]string, error) {
 	pin, err := ReadPin(root)
 	if err != nil {
@@ -33,7 +33,7 @@ func Build(ctx context.Context, root string, modules []backends.Module) ([]strin
 	if err != nil {
 		return nil, err
 	}
-	all := append([]backends.Module{backends.Base}, modules...)
+	all := append([]backends.Module{backends.Base, backends.Common}, modules...)
 	var folders []string
 	for _, m := range all {
 		folders = append(folders, place(cache, pin, tc, m))
@@ -76,7 +76,9 @@ func absent(modules []backends.Module, folders []string) []backends.Module {
 func alike(modules []backends.Module) [][]backends.Module {
 	var groups [][]backends.Module
 	for _, m := range modules {
-		i := slices.IndexFunc(groups, func(g []backends.Module) bool { return slices.Equal(g[0].Options, m.Options) })
+		i := slices.IndexFunc(groups, func(g []backends.Module) bool {
+			return g[0].Own == nil && m.Own == nil && slices.Equal(g[0].Options, m.Options)
+		})
 		if i < 0 {
 			groups = append(groups, []backends.Module{m})
 		} else {
@@ -95,9 +97,16 @@ func buildGroup(ctx context.Context, source, cache string, pin Pin, tc Toolchain
 	defer os.RemoveAll(work)
 	build := filepath.Join(work, "build")
 
-	configure := slices.Concat([]string{"-S", source, "-B", build, "-G", "Ninja",
-		"-DCMAKE_MAKE_PROGRAM=" + tc.ninja, "-DCMAKE_C_COMPILER=" + tc.c, "-DCMAKE_CXX_COMPILER=" + tc.cxx},
-		backends.Options, group[0].Options)
+	from, options := source, slices.Concat(backends.Options, group[0].Options)
+	if own := group[0].Own; own != nil {
+		from = filepath.Join(work, "own")
+		if err := os.CopyFS(from, own); err != nil {
+			return err
+		}
+		options = against(source, place(cache, pin, tc, backends.Base))
+	}
+	configure := slices.Concat([]string{"-S", from, "-B", build, "-G", "Ninja",
+		"-DCMAKE_MAKE_PROGRAM=" + tc.ninja, "-DCMAKE_C_COMPILER=" + tc.c, "-DCMAKE_CXX_COMPILER=" + tc.cxx}, options)
 	var names, targets []string
 	for _, m := range group {
 		names, targets = append(names, m.Name), append(targets, m.Target)
@@ -129,6 +138,15 @@ func buildGroup(ctx context.Context, source, cache string, pin Pin, tc Toolchain
 		}
 	}
 	return nil
+}
+
+// against are the options of a build of our own sources: llama.cpp's source, and the libraries that were made of it.
+func against(source, base string) []string {
+	var libraries []string
+	for _, name := range slices.Backward(backends.BaseLibraries) { // each before what it needs
+		libraries = append(libraries, filepath.Join(base, "bin", LibraryName(runtime.GOOS, name)))
+	}
+	return []string{"-DCMAKE_BUILD_TYPE=Release", "-DLLAMA=" + source, "-DLIBRARIES=" + strings.Join(libraries, ";")}
 }
 
 // follow runs a program, its output going to a log whose end is the error's text. Lines such as "[12/340] ..." move the bar.
@@ -190,6 +208,13 @@ func collect(source, build, to string, m backends.Module) error {
 		if err := copyFile(filepath.Join(build, "bin", file), filepath.Join(bin, file)); err != nil {
 			return err
 		}
+	}
+	if m.Own != nil {
+		licenses := filepath.Join(to, "licenses", "json")
+		if err := os.MkdirAll(licenses, 0o755); err != nil {
+			return err
+		}
+		return copyFile(filepath.Join(source, "licenses", "LICENSE-jsonhpp"), filepath.Join(licenses, "LICENSE"))
 	}
 	if m.Name != backends.Base.Name {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -42,6 +43,8 @@ type recipe struct {
 	Options   []string // of cmake
 	Target    string   // of ninja
 	Layout    int      // of what is kept in the cache
+
+	Own map[string]string `json:",omitempty"` // sources of ours by name, what they hash to
 }
 
 // layout changes when what a cached folder must hold does.
@@ -55,7 +58,28 @@ func newRecipe(pin Pin, tc Toolchain, m backends.Module) recipe {
 		Options:   append(append([]string{}, backends.Options...), m.Options...),
 		Target:    m.Target,
 		Layout:    layout,
+		Own:       hashes(m.Own),
 	}
+}
+
+// hashes are those of the files in a folder, none if there is no folder.
+func hashes(folder fs.FS) map[string]string {
+	if folder == nil {
+		return nil
+	}
+	sums := map[string]string{}
+	err := fs.WalkDir(folder, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(folder, name)
+		sums[name] = fmt.Sprintf("%x", sha256.Sum256(data))
+		return err
+	})
+	if err != nil {
+		panic(err) // they are embedded
+	}
+	return sums
 }
 
 func (r recipe) key() string {

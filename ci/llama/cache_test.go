@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -39,6 +40,11 @@ func TestTheKeyIsOfEverythingThatDecidesTheBytes(t *testing.T) {
 	add("flags", func(_ *Pin, c *Toolchain, _ *backends.Module) { c.Flags = `"-O2" "" ""` })
 	add("target", func(_ *Pin, _ *Toolchain, m *backends.Module) { m.Target = "ggml-cpu-y" })
 	add("options", func(_ *Pin, _ *Toolchain, m *backends.Module) { m.Options = []string{"-DA=OFF"} })
+	for name, files := range map[string]fstest.MapFS{
+		"sources": {"a.c": {Data: []byte("1")}}, "another source": {"b.c": {Data: []byte("1")}}, "another text": {"a.c": {Data: []byte("2")}},
+	} {
+		add(name, func(_ *Pin, _ *Toolchain, m *backends.Module) { m.Own = files })
+	}
 	distinct := map[string]bool{}
 	for _, k := range others {
 		distinct[k] = true
@@ -51,7 +57,9 @@ func TestModulesWithEqualOptionsShareABuild(t *testing.T) {
 	a := backends.Module{Name: "a", Options: []string{"-DX=ON"}}
 	b := backends.Module{Name: "b", Options: []string{"-DY=ON"}}
 	c := backends.Module{Name: "c", Options: []string{"-DX=ON"}}
-	assert.Equal(t, [][]backends.Module{{a, c}, {b}}, alike([]backends.Module{a, b, c}))
+	own := backends.Module{Name: "own", Own: fstest.MapFS{}}
+	none := backends.Module{Name: "none"}
+	assert.Equal(t, [][]backends.Module{{a, c}, {b}, {own}, {none}}, alike([]backends.Module{a, b, own, c, none}))
 }
 
 func TestBuildsTakeTurns(t *testing.T) {

@@ -69,7 +69,8 @@ func gather(ctx context.Context, root, built string) ([]byte, error) {
 	}
 	dir := strings.TrimSpace(string(goroot))
 	parts := append([]part{
-		{"llama.cpp " + pin.Tag + " (libllama, libggml and its modules)", []string{filepath.Join(built, "licenses", "llama.cpp")}},
+		{"llama.cpp " + pin.Tag + " (libllama, libggml and its modules, parts of common)", []string{filepath.Join(built, "licenses", "llama.cpp")}},
+		{"JSON for Modern C++ (within common)", []string{filepath.Join(built, "licenses", "json")}},
 		// Some distributions keep Go's licence one folder up.
 		{"Go (runtime and standard library)", []string{dir, filepath.Dir(dir), "/usr/share/licenses/go", "/usr/share/doc/golang"}},
 	}, modules...)
