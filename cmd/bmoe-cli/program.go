@@ -120,6 +120,7 @@ func (p *program) command() command {
 		},
 	}
 	set.Register(c.Flags())
+	suggest(c)
 	c.SetOut(p.out)
 	c.SetErr(p.err)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return inputError{params.Explain(err)} })
@@ -136,7 +137,11 @@ func (p *program) run(ctx context.Context, set *params.Set) error {
 	p.log(slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level(set)})))
 	switch {
 	case set.Bool("version"):
-		return p.version()
+		return p.version(set.Bool("verbose"))
+	case set.Bool("manual"):
+		return manual(p.out)
+	case set.Pinned("completion"):
+		return complete(p.command().Command, p.out, set.String("completion"))
 	case set.Bool("list-devices"):
 		return p.listDevices()
 	}

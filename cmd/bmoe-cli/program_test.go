@@ -141,8 +141,12 @@ func (s *stage) Close() error { s.closed = true; return nil }
 // play runs a command line, words split at spaces.
 func (s *stage) play(line string) int { return s.main(context.Background(), strings.Fields(line)) }
 
-type fakeNatives struct{ err error }
+type fakeNatives struct {
+	err error
+	dir string
+}
 
+func (f fakeNatives) folder() (string, error)  { return f.dir, nil }
 func (f fakeNatives) version() (string, error) { return "llama.cpp v0.5.0, cpu-x64", f.err }
 func (f fakeNatives) devices() ([]llama.Listed, []error, error) {
 	return []llama.Listed{{Name: "CPU", Description: "a processor", Free: 1 << 30, Total: 2 << 30}, {Name: "NPU0", Description: "another"}},
@@ -510,7 +514,7 @@ func TestAbout(t *testing.T) {
 	assert.Empty(t, s.err.String())
 
 	s = newStage(t)
-	s.natives = fakeNatives{errors.New("the libraries are missing")}
+	s.natives = fakeNatives{err: errors.New("the libraries are missing")}
 	require.Equal(t, exitFailed, s.play("--version"))
 	assert.True(t, strings.HasPrefix(s.out.String(), "bmoe-cli "))
 	assert.Equal(t, "bmoe-cli: the libraries are missing\n", s.err.String())

@@ -31,6 +31,12 @@ func Help(w io.Writer, width int) error {
 	return err
 }
 
+// Spelling is the flag with its other spellings and what stands for its value: "-m, --model FILE".
+func (p *Param) Spelling() string { return strings.TrimSpace(p.head()) }
+
+// Meaning is what the help says of the parameter.
+func (p *Param) Meaning() string { return p.sentence() }
+
 // head is the flag with its spellings and what stands for its value.
 func (p *Param) head() string {
 	var b strings.Builder

@@ -176,7 +176,12 @@ var rows = []*Param{
 	{Name: "list-devices", Group: groupOther, Scope: Action, Kind: Bool, Default: "off",
 		Help: "List the devices that llama.cpp finds."},
 	{Name: "version", Group: groupOther, Scope: Action, Kind: Bool, Default: "off",
-		Help: "Print the versions of bmoe and of llama.cpp, and the CPU variant in use."},
+		Help: "Print the versions of bmoe and of llama.cpp, and the CPU variant in use. With -v, what the release was made of, and whether its files are still the same."},
+	{Name: "manual", Group: groupOther, Scope: Action, Kind: Bool, Default: "off",
+		Help: "Print the manual page, for man."},
+	{Name: "completion", Group: groupOther, Scope: Action, Kind: Enum, Arg: "SHELL", Choices: []string{"bash", "zsh", "fish", "powershell"},
+		Default: "bash",
+		Help:    "Print a script that completes the flags in that shell."},
 	{Name: "help", Short: "h", Group: groupOther, Scope: Action, Kind: Bool, Default: "off",
 		Help: "Print this text."},
 }
