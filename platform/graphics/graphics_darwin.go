@@ -1,0 +1,5 @@
+package graphics
+
+import "errors"
+
+func defaultDevice() (string, bool, error) { return "", false, errors.ErrUnsupported }
