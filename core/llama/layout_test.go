@@ -71,6 +71,11 @@ var mirrors = []mirror{
 	{of: threadpoolParams{}, c: "ggml_threadpool_params", fields: "CPUMask=cpumask Threads=n_threads Priority=prio Poll=poll Strict=strict_cpu Paused=paused"},
 	{of: initParams{}, c: "ggml_init_params", fields: "Size=mem_size Buffer=mem_buffer NoAlloc=no_alloc"},
 	{of: samplerChainParams{}, c: "llama_sampler_chain_params", fields: "NoPerf=no_perf"},
+	{of: commonSession{}, c: "bmoe_common_session", fields: "Path=path Devices=devices DevicesN=n_devices Context=context Ubatch=ubatch " +
+		"OutputsMax=outputs_max TypeK=type_k TypeV=type_v FlashAttn=flash_attn KVKey=kv_key KVValue=kv_value"},
+	{of: commonOverride{}, c: "bmoe_common_override", fields: "Pattern=pattern Where=where"},
+	{of: commonPlacement{}, c: "bmoe_common_placement", fields: "Overrides=overrides Split=split OverridesN=n_overrides Room=room Layers=layers"},
+	{of: Memory{}, c: "bmoe_common_memory", fields: "Free=free Total=total Model=model Context=context Compute=compute"},
 }
 
 // constants are the C constants whose values are written down in Go.
@@ -93,6 +98,9 @@ var constants = map[string]int{
 	"GGML_LOG_LEVEL_CONT":            logCont,
 	"GGML_OP_COUNT":                  opCount,
 	"GGML_TYPE_COUNT":                typeCount,
+	"BMOE_COMMON_VERSION":            commonVersion,
+	"BMOE_COMMON_DONE":               commonDone,
+	"BMOE_COMMON_NO_FIT":             commonNoFit,
 }
 
 // place is where a field lies in its struct, in bytes; of a whole struct, its size.
@@ -152,6 +160,7 @@ const headersUsed = `
 #include "ggml-cpu.h"
 #include "ggml-backend-impl.h"
 #include "ggml-impl.h"
+#include "bmoe-common.h"
 `
 
 // measure compiles a program that prints the places of every mirrored struct's fields, and the constants, and runs it.

@@ -113,7 +113,8 @@ func compile(t *testing.T, source, output string, flags ...string) {
 		if err != nil {
 			continue
 		}
-		args := append([]string{"-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-isystem", headers(t), "-o", output}, flags...)
+		args := append([]string{"-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-isystem", headers(t),
+			"-I", filepath.Join("..", "..", "backends", "common"), "-o", output}, flags...)
 		out, err := exec.CommandContext(t.Context(), cc, append(args, source)...).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		return
