@@ -106,6 +106,7 @@ func opening(set *params.Set, m *model.Profile) probe.Session {
 	return probe.Session{
 		Context: context, Ubatch: width,
 		TypeK: set.String("cache-type-k"), TypeV: set.String("cache-type-v"), FlashAttn: set.String("flash-attn"),
+		ExpertsUsed: int(max(set.Int("n-expert-used"), 0)),
 	}
 }
 

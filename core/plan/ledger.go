@@ -109,7 +109,7 @@ func (a *allocation) open() {
 		a.ledger.Exempt.Why = s.machine.Memory.ExemptTotal.From()
 	}
 	f, origin := &s.plan.Figures, "projected for this model, context and width"
-	if s.Placement.Projection.Width == 0 {
+	if s.projection().Width == 0 {
 		origin = "derived from the model's shape, meant to be too high"
 	}
 	a.add(Row{Name: RowProgram, Bytes: s.policy.Program, From: "the program itself and its libraries (policy)", Kind: Fixed})

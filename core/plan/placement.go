@@ -11,10 +11,11 @@ import (
 // Placement is what a capacity fitter answered: which layers go to devices, and what the placed model reserves. The zero
 // Placement is one nobody asked for.
 type Placement struct {
-	Projection Projection    `json:"projection"`
-	Layers     int           `json:"layers"`    // on devices, counted from the last; the output head is one more
-	Overrides  []Override    `json:"overrides"` // the first that matches decides
-	Devices    []DeviceShare `json:"devices"`   // that were given bytes, in order
+	Projection Projection    `json:"projection"` // with every layer on the host
+	Placed     Projection    `json:"placed"`     // with the layers below on devices; none: as with every layer on the host
+	Layers     int           `json:"layers"`     // on devices, counted from the last; the output head is one more
+	Overrides  []Override    `json:"overrides"`  // the first that matches decides
+	Devices    []DeviceShare `json:"devices"`    // that were given bytes, in order
 }
 
 // Override sends the tensors whose name matches to a buffer: a device's, by its name, or else the host's.
@@ -52,6 +53,11 @@ func placement(s *state) {
 	}
 	s.shareFigures()
 	s.settle()
+}
+
+// applies says whether the placement is the one that is loaded.
+func (s *state) applies() bool {
+	return !s.placedByHand() && len(s.Placement.Devices) > 0 && s.Session.PlacesLayers && s.refusal() == ""
 }
 
 func (s *state) placedByHand() bool {

@@ -74,11 +74,22 @@ func bounded(bytes float64) int64 { return int64(min(bytes, 1<<56)) }
 
 // reserve is what the host holds besides weights, at a width, and whether that was projected.
 func (s *state) reserve(width int) (r Reserve, projected bool) {
-	p := s.Placement.Projection
+	p := s.projection()
 	if p.Width == 0 {
 		return derivedReserve(s.Model, s.context, width, s.set.String("cache-type-k"), s.set.String("cache-type-v"), s.policy), false
 	}
-	return Reserve{p.At.Context, atWidth(p.At.Compute, p.Half.Compute, p.Width, width)}, true
+	return Reserve{
+		Context: atWidth(p.At.Context, p.Half.Context, p.Width, width), // a cache of a sliding window holds a graph more than the window
+		Compute: atWidth(p.At.Compute, p.Half.Compute, p.Width, width),
+	}, true
+}
+
+// projection is that of the run: of the placed model where the placement is taken, else of the host alone.
+func (s *state) projection() Projection {
+	if s.Placement.Placed.Width > 0 && s.applies() {
+		return s.Placement.Placed
+	}
+	return s.Placement.Projection
 }
 
 // deviceCompute is what a device that runs a prefill holds for buffers, at a width.

@@ -29,7 +29,7 @@ func widestGraph(s *state) {
 // widthRuled says whether the rule has what it reads. A slope that was not measured decides nothing; where nothing at all
 // was projected, an estimate that is meant to be too high stands in.
 func (s *state) widthRuled() bool {
-	return !s.byHand("ubatch") && s.budget.known && (s.Placement.Projection.Width == 0 || s.Placement.Projection.sloped())
+	return !s.byHand("ubatch") && s.budget.known && (s.projection().Width == 0 || s.projection().sloped())
 }
 
 // narrowed is the width by the rule, the buffers of a device counted if one is named.
@@ -70,7 +70,7 @@ func (s *state) sayWidth(width int, device string) {
 	if device != "" {
 		whose = ", those of device " + device + " with them,"
 	}
-	if s.Placement.Projection.Width == 0 {
+	if s.projection().Width == 0 {
 		estimated = "estimated from the model's shape, as nothing was projected"
 	}
 	account := "buffers of a graph " + count(full) + " tokens wide" + whose + " take " + size(f.BuffersFull) + " of this pool, and " +

@@ -5,7 +5,6 @@ import (
 
 	"github.com/bmoe/bmoe/core/llama"
 	"github.com/bmoe/bmoe/core/machine"
-	"github.com/bmoe/bmoe/core/plan"
 )
 
 // Here is how this machine is looked at. load opens the llama.cpp libraries beside the executable.
@@ -27,7 +26,7 @@ func Here(load func() (*llama.Library, error)) Instruments {
 			read, err = ReadRate(ctx, load, r.Model, threads, available)
 			return read, wide, err
 		},
-		Placement: func(context.Context, Request, []machine.Device) (plan.Placement, error) { return plan.Placement{}, nil },
+		Placement: Projector{Load: load}.Place,
 		Drive:     Storage,
 		Headroom: func(context.Context, machine.Memory, func(float64)) (machine.Fact[int64], error) {
 			return machine.Fact[int64]{}, nil

@@ -32,6 +32,7 @@ type Session struct {
 	Context, Ubatch int    // tokens
 	TypeK, TypeV    string // ggml types of the KV cache
 	FlashAttn       string // auto, on or off
+	ExpertsUsed     int    // routing width; 0: the model's own
 }
 
 // Found is what a look found.
