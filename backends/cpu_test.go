@@ -95,3 +95,28 @@ func TestNamesAreUnique(t *testing.T) {
 	}
 	require.Len(t, seen, 22)
 }
+
+func TestFlagsAreThoseOfLlamaCpp(t *testing.T) {
+	t.Parallel()
+	flags := map[string]string{}
+	for _, m := range append(CPU("linux", "amd64"), CPU("linux", "arm64")...) {
+		flags[m.Name] = strings.Join(m.Flags(), " ")
+	}
+	for name, want := range map[string]string{
+		"cpu-x64":       "",
+		"cpu-haswell":   "-msse4.2 -mavx -mf16c -mfma -mavx2 -mbmi2",
+		"cpu-alderlake": "-msse4.2 -mavx -mf16c -mfma -mavx2 -mbmi2 -mavxvnni",
+		"cpu-armv8.0_1": "",
+		"cpu-armv8.2_1": "-march=armv8.2-a+dotprod",
+		"cpu-armv8.6_2": "-march=armv8.6-a+dotprod+fp16+sve+i8mm+sve2",
+		"cpu-armv9.2_1": "-march=armv9.2-a+dotprod+fp16+sve+i8mm+sme",
+	} {
+		assert.Equal(t, want, flags[name], name)
+	}
+	// A feature without flags would let a compiler pass that cannot build it.
+	for _, m := range append(CPU("linux", "amd64"), CPU("android", "arm64")...) {
+		for _, feature := range m.Needs {
+			assert.NotEmpty(t, Module{Needs: []string{feature}}.Flags(), feature)
+		}
+	}
+}

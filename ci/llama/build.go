@@ -21,15 +21,20 @@ import (
 // Build makes sure that the cache holds the base libraries, the one over common and these modules, and returns each one's
 // folder there, the base's first. What is missing is built from the pinned source; when nothing is, the source is not even looked for.
 func Build(ctx context.Context, root string, modules []backends.Module) ([]string, error) {
+	tc, err := HostToolchain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return BuildWith(ctx, root, tc, modules)
+}
+
+// BuildWith is Build with a given toolchain.
+func BuildWith(ctx context.Context, root string, tc Toolchain, modules []backends.Module) ([]string, error) {
 	pin, err := ReadPin(root)
 	if err != nil {
 		return nil, err
 	}
 	cache, err := CacheDir()
-	if err != nil {
-		return nil, err
-	}
-	tc, err := HostToolchain(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,17 +1,16 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
 	"github.com/bmoe/bmoe/core/params"
 )
 
-// manual prints the description as a page for man. It has no date: the same program prints the same page.
+// manual prints the description as a page for man. It has no date and no version: the same flags make the same page.
 func manual(w io.Writer) error {
 	m := &roff{}
-	fmt.Fprintf(m, ".TH BMOE\\-CLI 1 \"\" %q \"User commands\"\n", "bmoe "+strings.TrimPrefix(version(), "bmoe-cli "))
+	m.WriteString(".TH BMOE\\-CLI 1 \"\" bmoe \"User commands\"\n")
 	m.section("Name")
 	m.WriteString("bmoe\\-cli \\- " + escaped(summary) + "\n")
 	m.section("Description")
