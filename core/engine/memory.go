@@ -62,6 +62,17 @@ func (s *Session) roomForContext(file *gguf.File) error {
 	return nil
 }
 
+// exactly reports what llama.cpp says that the context holds, where the library that asks it is there.
+func (s *Session) exactly() {
+	common, err := s.lib.OpenCommon()
+	if err != nil {
+		return
+	}
+	if held, err := common.Held(s.ctx); err == nil {
+		s.report.ContextBytes, s.report.ComputeBytes = held.Context, held.Compute
+	}
+}
+
 // roomToCompute refuses graphs so wide that their buffers don't fit. They are reserved and not filled yet: a long prompt
 // would fill them, and the process be killed.
 func (s *Session) roomToCompute() error {

@@ -198,6 +198,7 @@ func open(ctx context.Context, cfg Config) (_ *Session, err error) {
 	s.report.Load = time.Since(start)
 	s.report.ContextBytes = s.profile.KVBytes(s.cfg.Context, bytesPerElement(s.cfg.TypeK), bytesPerElement(s.cfg.TypeV))
 	s.report.ComputeBytes = s.ctx.ComputeBytes
+	s.exactly()
 	s.report.Mode = s.mode()
 	s.report.Libraries = s.lib.Version()
 	s.sample()

@@ -78,10 +78,7 @@ func (s *state) reserve(width int) (r Reserve, projected bool) {
 	if p.Width == 0 {
 		return derivedReserve(s.Model, s.context, width, s.set.String("cache-type-k"), s.set.String("cache-type-v"), s.policy), false
 	}
-	return Reserve{
-		Context: atWidth(p.At.Context, p.Half.Context, p.Width, width), // a cache of a sliding window holds a graph more than the window
-		Compute: atWidth(p.At.Compute, p.Half.Compute, p.Width, width),
-	}, true
+	return Reserve{p.At.Context, atWidth(p.At.Compute, p.Half.Compute, p.Width, width)}, true
 }
 
 // projection is that of the run: of the placed model where the placement is taken, else of the host alone.
