@@ -13,29 +13,25 @@ import (
 	"github.com/bmoe/bmoe/platform/internal/cgroup"
 )
 
-func read() (Facts, error) { return readFrom(os.DirFS("/")) }
+func read() (Facts, error) { return readFrom(os.DirFS("/"), rlimit) }
 
-// readFrom reads the system whose root is tree: /proc/meminfo, and each memory control group this process is in.
-func readFrom(tree fs.FS) (Facts, error) {
-	info, err := counters(tree, "proc/meminfo")
+// readFrom reads the system whose root is tree: /proc/meminfo, each memory control group this process is in, and the limits
+// that it was started with, which soft tells.
+func readFrom(tree fs.FS, soft func(id int) (uint64, error)) (Facts, error) {
+	total, err := meminfo(tree, "MemTotal")
 	if err != nil {
 		return Facts{}, err
 	}
-	total, ok := info["MemTotal"]
-	available, ok2 := info["MemAvailable"]
-	if !ok || !ok2 {
-		return Facts{}, errors.New("/proc/meminfo states no MemTotal or no MemAvailable")
-	}
-	f := Facts{Total: total << 10, Available: available << 10, Why: "what the system has available"}
-	groups, err := cgroup.Of(tree, "memory")
+	available, err := meminfo(tree, "MemAvailable")
 	if err != nil {
 		return Facts{}, err
 	}
-	alone := false // an ancestor in version 1 does not count what this group holds
+	f := Facts{Total: total, Available: min(available, total), Why: "what the system has available"}
+	groups, err := counting(tree)
+	if err != nil {
+		return Facts{}, err
+	}
 	for _, g := range groups {
-		if alone && !g.V2 {
-			continue
-		}
 		limits, err := limitsOf(tree, g)
 		if err != nil {
 			return Facts{}, err
@@ -50,11 +46,33 @@ func readFrom(tree fs.FS) (Facts, error) {
 					l.name, l.bytes>>20, g.Dir, l.held>>20)
 			}
 		}
+	}
+	bounds, err := caps(tree, soft)
+	if err != nil {
+		return Facts{}, err
+	}
+	f.within(bounds)
+	return f, nil
+}
+
+// counting is the memory control groups that count what this process holds, innermost first.
+func counting(tree fs.FS) ([]cgroup.Group, error) {
+	groups, err := cgroup.Of(tree, "memory")
+	if err != nil {
+		return nil, err
+	}
+	var counted []cgroup.Group
+	alone := false // an ancestor in version 1 does not count what this group holds
+	for _, g := range groups {
+		if alone && !g.V2 {
+			continue
+		}
+		counted = append(counted, g)
 		if alone, err = countedAlone(tree, g); err != nil {
-			return Facts{}, err
+			return nil, err
 		}
 	}
-	return f, nil
+	return counted, nil
 }
 
 // limit is a bound on a control group.
@@ -94,7 +112,15 @@ func limitsOf(tree fs.FS, g cgroup.Group) ([]limit, error) {
 	if err != nil {
 		return nil, err
 	}
-	held := max(0, used-stat[prefix+"inactive_file"]-stat[prefix+"active_file"])
+	held := used
+	for _, name := range []string{prefix + "inactive_file", prefix + "active_file"} {
+		n, ok := stat[name]
+		if !ok {
+			return nil, fmt.Errorf("/%s/memory.stat states no %s", g.Dir, name)
+		}
+		held -= n
+	}
+	held = max(0, held)
 	for i := range limits {
 		limits[i].held = held
 	}
@@ -154,4 +180,31 @@ func counters(tree fs.FS, name string) (map[string]int64, error) {
 		c[strings.TrimSuffix(fields[0], ":")] = n
 	}
 	return c, nil
+}
+
+// meminfo is a line of /proc/meminfo in bytes.
+func meminfo(tree fs.FS, line string) (int64, error) {
+	b, err := fs.ReadFile(tree, "proc/meminfo")
+	if err != nil {
+		return 0, err
+	}
+	n, err := field("/proc/meminfo", string(b), line)
+	return n << 10, err
+}
+
+// field is the number of a line "name: number kB" in the text of a file that is called so.
+func field(file, text, name string) (int64, error) {
+	for line := range strings.Lines(text) {
+		rest, ok := strings.CutPrefix(line, name+":")
+		if !ok {
+			continue
+		}
+		number, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || n < 0 || n > math.MaxInt64>>10 {
+			return 0, fmt.Errorf("%s: %s is %q, no number of KiB", file, name, strings.TrimSpace(rest))
+		}
+		return n, nil
+	}
+	return 0, fmt.Errorf("%s states no %s", file, name)
 }

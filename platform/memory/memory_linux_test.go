@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,7 +47,7 @@ func TestSystems(t *testing.T) {
 		{"container", 824 * mib, 1024 * mib, []string{"/sys/fs/cgroup/memory,"}},
 		{"container-foreign", 824 * mib, 1024 * mib, []string{"/sys/fs/cgroup/memory,"}},
 	} {
-		f, err := readFrom(os.DirFS(filepath.Join("testdata", c.tree)))
+		f, err := readFrom(os.DirFS(filepath.Join("testdata", c.tree)), unlimited)
 		require.NoError(t, err, c.tree)
 		assert.EqualValues(t, 16384000<<10, f.Total, c.tree)
 		assert.Equal(t, c.available, f.Available, c.tree)
@@ -70,23 +71,23 @@ func TestWhatCannotBeRead(t *testing.T) {
 	} {
 		tree := clone(t, "testdata/v2")
 		tree[c.file] = &fstest.MapFile{Data: []byte(c.text)}
-		_, err := readFrom(tree)
+		_, err := readFrom(tree, unlimited)
 		require.ErrorContains(t, err, c.says)
 	}
 	tree := clone(t, "testdata/v2")
 	delete(tree, group+"memory.current")
-	_, err := readFrom(tree)
+	_, err := readFrom(tree, unlimited)
 	require.ErrorContains(t, err, "memory.current")
 
 	delete(tree, "proc/meminfo")
-	_, err = readFrom(tree)
+	_, err = readFrom(tree, unlimited)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
 // As on Android: a process sees that there are control groups and not what they say.
 func TestGroupsThatMayNotBeRead(t *testing.T) {
 	t.Parallel()
-	f, err := readFrom(secretive{clone(t, "testdata/v2")})
+	f, err := readFrom(secretive{clone(t, "testdata/v2")}, unlimited)
 	require.NoError(t, err)
 	assert.Zero(t, f.Limit)
 	assert.Contains(t, f.Why, "the system")
@@ -251,3 +252,6 @@ func TestProcessInALimitedGroup(t *testing.T) {
 	require.NoError(t, err)
 	assert.Greater(t, used, 200*mib)
 }
+
+// unlimited is a process that was started with no limit of its own.
+func unlimited(int) (uint64, error) { return math.MaxUint64, nil }
