@@ -22,9 +22,18 @@ func read() (Facts, error) {
 		}
 		pages += int64(n)
 	}
-	return Facts{
+	f := Facts{
 		Total:     int64(total),
 		Available: min(pages*int64(os.Getpagesize()), int64(total)),
 		Why:       "what the system has free, or holds of files and can drop",
-	}, nil
+	}
+	if left, limited := share(); limited && left < f.Available {
+		f.Available, f.Why = left, "what this app may take before it is ended (os_proc_available_memory)"
+	}
+	bounds, err := caps()
+	if err != nil {
+		return Facts{}, err
+	}
+	f.within(bounds)
+	return f, nil
 }

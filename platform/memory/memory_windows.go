@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/bmoe/bmoe/platform/internal/job"
 )
 
 var globalMemoryStatusEx = windows.NewLazySystemDLL("kernel32.dll").NewProc("GlobalMemoryStatusEx")
@@ -31,5 +33,30 @@ func read() (Facts, error) {
 	if commit := int64(s.availablePageFile); commit < f.Available {
 		f.Available, f.Why = commit, "what the system can still commit"
 	}
+	bounds, err := caps()
+	if err != nil {
+		return Facts{}, err
+	}
+	f.within(bounds)
 	return f, nil
+}
+
+// caps are the limits of the job that this process is in.
+func caps() ([]bound, error) {
+	limits, err := job.Read()
+	if err != nil {
+		return nil, err
+	}
+	var found []bound
+	if limits.Process > 0 {
+		use, err := job.Use()
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, bound{"the limit that its job sets each process", limits.Process, use.Committed})
+	}
+	if limits.Job > 0 {
+		found = append(found, bound{"the limit of its job", limits.Job, limits.JobUsed})
+	}
+	return found, nil
 }

@@ -9,16 +9,12 @@ package pages
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"reflect"
 )
 
 // HugeSize is the alignment of every Region of at least this many bytes: the huge page of x86-64 and of arm64 with 4 KiB pages.
 const HugeSize = 2 << 20
-
-// Unlimited is what LockLimit answers where nothing bounds locked memory.
-const Unlimited = int64(math.MaxInt64)
 
 // ErrLockLimit is in the chain of a Lock's error when the system allows this process no more locked memory.
 var ErrLockLimit = errors.New("the system allows this process no more locked memory")

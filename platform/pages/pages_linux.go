@@ -1,13 +1,10 @@
 package pages
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,47 +24,4 @@ func (r *Region) release(part []byte) error {
 		return fmt.Errorf("the range is locked, unlock it first: %w", err)
 	}
 	return err
-}
-
-// LockLimit is how many bytes this process may lock beyond those it holds locked now.
-func LockLimit() (int64, error) {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0, fmt.Errorf("read how much memory may be locked: %w", err)
-	}
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
-		return 0, fmt.Errorf("read how much memory may be locked: %w", err)
-	}
-	return lockLimit(string(status), limit.Cur)
-}
-
-// lockLimit takes the text of /proc/self/status and RLIMIT_MEMLOCK in bytes. CAP_IPC_LOCK lifts the limit.
-func lockLimit(status string, limit uint64) (int64, error) {
-	var locked int64
-	lines := bufio.NewScanner(strings.NewReader(status))
-	for lines.Scan() {
-		key, value, _ := strings.Cut(lines.Text(), ":")
-		value = strings.TrimSpace(value)
-		switch key {
-		case "CapEff":
-			set, err := strconv.ParseUint(value, 16, 64)
-			if err != nil {
-				return 0, fmt.Errorf("read how much memory may be locked: capabilities %q: %w", value, err)
-			}
-			if set&(1<<unix.CAP_IPC_LOCK) != 0 {
-				return Unlimited, nil
-			}
-		case "VmLck":
-			kib, err := strconv.ParseInt(strings.TrimSuffix(value, " kB"), 10, 64)
-			if err != nil {
-				return 0, fmt.Errorf("read how much memory may be locked: VmLck %q: %w", value, err)
-			}
-			locked = kib << 10
-		}
-	}
-	if limit >= uint64(Unlimited) {
-		return Unlimited, nil
-	}
-	return max(0, int64(limit)-locked), nil
 }

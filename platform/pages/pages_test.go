@@ -110,11 +110,6 @@ func TestReleaseLeavesTheRest(t *testing.T) {
 
 func TestLock(t *testing.T) {
 	t.Parallel()
-	limit, err := LockLimit()
-	if !errors.Is(err, errors.ErrUnsupported) {
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, limit, int64(2*Size()))
-	}
 	r := alloc(t, 4*Size())
 	require.NoError(t, r.Lock(Size(), 2*Size()))
 	r.Bytes()[Size()] = 1

@@ -30,12 +30,11 @@ func (r *Region) take(n, align int) error {
 
 func (r *Region) free() error { return unix.Munmap(r.mapping) }
 
+// lock takes a refusal to lock pages that are there as the limit's, which mlock(2) states in several ways.
 func (r *Region) lock(part []byte) error {
 	err := unix.Mlock(part)
 	if errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EAGAIN) {
-		if limit, limitErr := LockLimit(); limitErr == nil && limit < int64(len(part)) {
-			return fmt.Errorf("%w (%d MiB left of the limit that `ulimit -l` shows): %w", ErrLockLimit, limit>>20, err)
-		}
+		return fmt.Errorf("%w (`ulimit -l` shows the limit): %w", ErrLockLimit, err)
 	}
 	return err
 }

@@ -71,8 +71,3 @@ func (r *Region) release(part []byte) error {
 	_, err := windows.VirtualAlloc(base, n, windows.MEM_COMMIT, windows.PAGE_READWRITE)
 	return err
 }
-
-// LockLimit is not stated by Windows: how far a working set may grow shows when it is asked to.
-func LockLimit() (int64, error) {
-	return 0, fmt.Errorf("read how much memory may be locked: not yet on this system: %w", errors.ErrUnsupported)
-}

@@ -1,10 +1,8 @@
-//go:build linux || darwin
-
 package memory
 
 import "fmt"
 
-// bound is a limit on what this process alone may take, which refuses memory and ends nobody.
+// bound is a limit on what this process alone may take, or its job, may take. It refuses memory and ends nobody.
 type bound struct {
 	name  string // of the limit, for people
 	bytes int64
@@ -19,7 +17,7 @@ func (f *Facts) within(bounds []bound) {
 		}
 		if left := max(0, b.bytes-b.held); left < f.Available {
 			f.Available = left
-			f.Why = fmt.Sprintf("%s, %d MiB, of which this process has taken %d MiB", b.name, b.bytes>>20, b.held>>20)
+			f.Why = fmt.Sprintf("%s, %d MiB, of which %d MiB are taken", b.name, b.bytes>>20, b.held>>20)
 		}
 	}
 }
