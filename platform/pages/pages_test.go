@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"errors"
 	"runtime/debug"
 	"sync"
 	"testing"
