@@ -110,7 +110,7 @@ func (a *allocation) open() {
 	}
 	f, origin := &s.plan.Figures, "projected for this model, context and width"
 	if s.projection().Width == 0 {
-		origin = "derived from the model's shape, meant to be too high"
+		origin = "derived from the model's shape, meant to be too high, as nothing was projected" + from(s.Placement.Projection.Why)
 	}
 	a.add(Row{Name: RowProgram, Bytes: s.policy.Program, From: "the program itself and its libraries (policy)", Kind: Fixed})
 	a.add(Row{Name: RowContext, Bytes: f.Context, From: origin + "; keys in " + s.set.Text("cache-type-k") + ", values in " + s.set.Text("cache-type-v"), Kind: Fixed})

@@ -71,7 +71,7 @@ func (s *state) sayWidth(width int, device string) {
 		whose = ", those of device " + device + " with them,"
 	}
 	if s.projection().Width == 0 {
-		estimated = "estimated from the model's shape, as nothing was projected"
+		estimated = "estimated from the model's shape, as nothing was projected" + from(s.Placement.Projection.Why)
 	}
 	account := "buffers of a graph " + count(full) + " tokens wide" + whose + " take " + size(f.BuffersFull) + " of this pool, and " +
 		percent(s.policy.ComputeShare) + " (policy) of " + size(s.budget.usable) + " is " + size(f.BuffersAllowed)

@@ -1,12 +1,16 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/bmoe/bmoe/core/llama"
 	"github.com/bmoe/bmoe/core/machine"
@@ -57,6 +61,14 @@ func (p Projector) Place(ctx context.Context, r Request, devices []machine.Devic
 		}
 	}
 	found, err := p.ask(ctx, ask)
+	if err != nil && len(ask.Devices) > 0 && ctx.Err() == nil {
+		// What a device stands in the way of is projected without devices.
+		without := err
+		ask.Devices = []string{}
+		if found, err = p.ask(ctx, ask); err == nil {
+			found.Projection.Why += "; the devices were left out: " + unprojected(without).Projection.Why
+		}
+	}
 	if ctx.Err() != nil {
 		return unprojected(ctx.Err()), ctx.Err()
 	}
@@ -66,9 +78,15 @@ func (p Projector) Place(ctx context.Context, r Request, devices []machine.Devic
 	return found, nil
 }
 
-// unprojected is a placement that nobody made.
+// unprojected is a placement that nobody made. llama.cpp's words may be a model's, which are anybody's.
 func unprojected(why error) plan.Placement {
-	return plan.Placement{Projection: plan.Projection{Why: why.Error()}}
+	printable := func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}
+	return plan.Placement{Projection: plan.Projection{Why: strings.Map(printable, why.Error())}}
 }
 
 func (p Projector) ask(ctx context.Context, r placeRequest) (found plan.Placement, err error) {
@@ -81,25 +99,43 @@ func (p Projector) ask(ctx context.Context, r placeRequest) (found plan.Placemen
 	}
 	out, err := p.Again(ctx, ChildPlace, string(line))
 	if err != nil {
-		return found, err
+		return found, fmt.Errorf("the process that projects it ended: %w", err)
 	}
 	if err := json.Unmarshal(out, &found); err != nil {
 		return plan.Placement{}, fmt.Errorf("what the projecting process printed is no placement: %w", err)
 	}
+	if found.Projection.Width != r.Session.Ubatch {
+		return plan.Placement{}, errors.New(cmp.Or(found.Projection.Why, "the projecting process answered for another session"))
+	}
 	return found, nil
 }
 
-// Child is the side of the child: it answers the request on out. Its error is one of the request or of out alone.
+// Child is the side of the child: it answers the request on out. Its error is one of the request or of out alone. Where
+// llama.cpp ends the process, its last words are the answer, and the process ends well.
 func (p Projector) Child(request string, out io.Writer) error {
 	var r placeRequest
 	if err := json.Unmarshal([]byte(request), &r); err != nil {
 		return fmt.Errorf("%s: %w", ChildPlace, err)
 	}
+	answer := json.NewEncoder(out)
+	load := p.Load
+	p.Load = func() (*llama.Library, error) {
+		lib, err := load()
+		if err != nil {
+			return nil, err
+		}
+		return lib, lib.OnFatal(func(said string) {
+			if answer.Encode(unprojected(fmt.Errorf("llama.cpp can't go on with it: %s", said))) != nil {
+				os.Exit(1)
+			}
+			os.Exit(0)
+		})
+	}
 	found, err := p.project(r)
 	if err != nil {
 		found = unprojected(err)
 	}
-	return json.NewEncoder(out).Encode(found)
+	return answer.Encode(found)
 }
 
 // project makes the projection in this process.
@@ -113,9 +149,7 @@ func (p Projector) project(r placeRequest) (found plan.Placement, err error) {
 		return found, err
 	}
 	if len(r.Devices) > 0 {
-		for _, err := range lib.LoadAccelerators() {
-			found.Projection.Why = err.Error() // of one that is no device here; those that were asked about are looked up by name
-		}
+		lib.LoadAccelerators() // one that does not load has no device here, which is then said
 	}
 	s := llama.SessionShape{Path: r.Path}
 	if s.Context, err = shape(lib, r.Session); err != nil {
@@ -139,7 +173,7 @@ func (p Projector) project(r placeRequest) (found plan.Placement, err error) {
 	case errors.Is(err, llama.ErrNoFit):
 		return found, nil
 	case err != nil:
-		return found, fmt.Errorf("the devices: %w", err)
+		return found, err
 	}
 	if s.Placement.Layers < 0 {
 		s.Placement.Layers = r.Layers
