@@ -31,7 +31,7 @@ func TestEveryPackageWithTestsIsInASuite(t *testing.T) {
 	repo := Repo{Root: filepath.Join("..", "..")}
 	s, err := repo.Suites(t.Context())
 	require.NoError(t, err)
-	all, err := repo.lines(t.Context(), "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
+	all, err := repo.lines(t.Context(), nil, "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
 	require.NoError(t, err)
 	require.Contains(t, all, "github.com/bmoe/bmoe/ci/code")
 	assert.ElementsMatch(t, all, append(s.Go, s.Native...))
@@ -59,4 +59,14 @@ func TestFormattedNamesTheFiles(t *testing.T) {
 func TestQuoteKeepsFoldersWithSpacesWhole(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, `/a/beside "/b c/bin"`, quote("/a/beside", "/b c/bin"))
+}
+
+func TestPackagesThatNeedNoC(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, []string{"a", "d"}, pureGo([]string{
+		"a=fmt", "a.test=fmt,testing,a [a.test],runtime/cgo", "a=fmt,testing",
+		"b=fmt,github.com/ebitengine/purego",
+		"c=fmt", "c=fmt,c [c.test],github.com/ebitengine/purego",
+		"d=", "program=runtime/cgo",
+	}))
 }

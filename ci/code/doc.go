@@ -25,9 +25,9 @@ func (r Repo) run(ctx context.Context, env []string, args ...string) error {
 }
 
 // lines runs the go command and returns its output line by line.
-func (r Repo) lines(ctx context.Context, args ...string) ([]string, error) {
+func (r Repo) lines(ctx context.Context, env []string, args ...string) ([]string, error) {
 	var out bytes.Buffer
-	cmd := r.command(ctx, nil, args...)
+	cmd := r.command(ctx, env, args...)
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	err := cmd.Run()
 	return strings.FieldsFunc(out.String(), func(r rune) bool { return r == '\n' }), explain(err, args)
@@ -49,5 +49,5 @@ func explain(err error, args []string) error {
 
 // commands lists the import paths of the product's programs.
 func (r Repo) commands(ctx context.Context) ([]string, error) {
-	return r.lines(ctx, "list", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./cmd/...")
+	return r.lines(ctx, nil, "list", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./cmd/...")
 }

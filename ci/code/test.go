@@ -29,7 +29,7 @@ type Suites struct {
 
 // Suites asks the go command which packages have tests and what is in them.
 func (r Repo) Suites(ctx context.Context) (Suites, error) {
-	lines, err := r.lines(ctx, "list", "-test", "-f", `{{if .ForTest}}{{else if eq .Name "main"}}{{.ImportPath}}={{join .Deps ","}}{{end}}`, "./...")
+	lines, err := r.lines(ctx, nil, "list", "-test", "-f", `{{if .ForTest}}{{else if eq .Name "main"}}{{.ImportPath}}={{join .Deps ","}}{{end}}`, "./...")
 	if err != nil {
 		return Suites{}, err
 	}

@@ -9,7 +9,8 @@ import (
 // kind is what makes cores alike: how much they do for a system that compares them, and their highest frequency.
 type kind struct{ rank, frequency int64 }
 
-// grouped counts the cores of each kind, fastest first.
+// grouped counts the cores of each kind, fastest first. Cores of different design may rank against their frequencies, which
+// then compare nothing and are left out.
 func grouped(cores map[string]kind) []Class {
 	counts := map[kind]int{}
 	for _, k := range cores {
@@ -22,9 +23,13 @@ func grouped(cores map[string]kind) []Class {
 	slices.SortFunc(kinds, func(a, b kind) int {
 		return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.frequency, a.frequency))
 	})
+	compare := slices.IsSortedFunc(kinds, func(a, b kind) int { return cmp.Compare(b.frequency, a.frequency) })
 	classes := make([]Class, len(kinds))
 	for i, k := range kinds {
-		classes[i] = Class{counts[k], k.frequency}
+		classes[i].Count = counts[k]
+		if compare {
+			classes[i].Frequency = k.frequency
+		}
 	}
 	return classes
 }

@@ -120,3 +120,42 @@ func TestAffinity(t *testing.T) {
 	require.NoError(t, a.err)
 	assert.Equal(t, "1", strings.TrimSpace(a.out))
 }
+
+func TestClassesFrom(t *testing.T) {
+	t.Parallel()
+	const dir = "sys/devices/system/cpu/cpu"
+	sets := func(name string, values ...string) map[string]string {
+		files := map[string]string{}
+		for i, v := range values {
+			files[fmt.Sprint(dir, i, "/", name)] = v
+		}
+		return files
+	}
+	smt := []string{"0-1", "0-1", "2", "3"}
+	for _, c := range []struct {
+		name  string
+		cpus  []int
+		files map[string]string
+		want  []Class
+		says  string
+	}{
+		{"two threads of the fast one", []int{0, 1, 2, 3}, sets("cpufreq/cpuinfo_max_freq", "4800000", "4800000", "3600000", "3600000"),
+			[]Class{{1, 4800000000}, {2, 3600000000}}, "cpuinfo_max_freq"},
+		{"only those it may use", []int{2, 3}, sets("cpufreq/cpuinfo_max_freq", "4800000", "4800000", "3600000", "3600000"),
+			[]Class{{2, 3600000000}}, "cpuinfo_max_freq"},
+		{"capacity alone", []int{0, 2, 3}, sets("cpu_capacity", "1024", "1024", "400", "400"), []Class{{1, 0}, {2, 0}}, "cpu_capacity"},
+		{"nothing", []int{0, 1}, nil, nil, "neither cpu_capacity nor cpufreq/cpuinfo_max_freq"},
+		{"some", []int{0, 2}, sets("cpu_capacity", "1024"), nil, "cpu_capacity of only 1 of 2"},
+		{"nonsense", []int{0}, sets("cpu_capacity", "all"), nil, "cpu0/cpu_capacity"},
+		{"negative", []int{0}, sets("cpufreq/cpuinfo_max_freq", "-5"), nil, "cpuinfo_max_freq"},
+	} {
+		got, from, err := classesFrom(machine(smt, c.files), c.cpus)
+		if c.want == nil {
+			require.ErrorContains(t, err, c.says, c.name)
+			continue
+		}
+		require.NoError(t, err, c.name)
+		assert.Equal(t, c.want, got, c.name)
+		assert.Contains(t, from, c.says, c.name)
+	}
+}
