@@ -435,6 +435,47 @@ var catalogue = []entry{
 		},
 	},
 	{
+		name: "the benchmark model in 3 GB", why: "704 MiB of buffers at the context are more than a tenth: as this repository's own projection has it, 1024 take 176",
+		machine: desktop(gib(32), gib(3)), model: qwen, placement: Placement{Projection: Projection{Width: 4096,
+			At: Reserve{Context: inMiB(184), Compute: inMiB(704)}, Half: Reserve{Context: inMiB(184), Compute: inMiB(352)}, Why: "projected"}},
+		regime: ExpertsStream, outcome: Streams, knobs: map[string]string{"ubatch": "1024"}, source: map[string]Source{"ubatch": FromPolicy},
+		check: func(t *testing.T, p Plan) {
+			assert.Equal(t, inMiB(176), p.Ledger.Row(RowCompute).Bytes, "on the line through the two points")
+			assert.Equal(t, inMiB(184), p.Ledger.Row(RowContext).Bytes)
+		},
+	},
+	{
+		name: "a width by hand, projected at it", why: "charged in full, however much it is: to the byte what was projected",
+		machine: desktop(gib(32), gib(3)), model: qwen, args: []string{"--ubatch", "4096"}, placement: Placement{Projection: Projection{Width: 4096,
+			At: Reserve{Context: inMiB(184), Compute: inMiB(704)}, Half: Reserve{Context: inMiB(184), Compute: inMiB(352)}}},
+		regime: ExpertsStream, outcome: Streams, knobs: map[string]string{"ubatch": "4096"}, source: map[string]Source{"ubatch": Operator},
+		check: func(t *testing.T, p Plan) { assert.Equal(t, inMiB(704), p.Ledger.Row(RowCompute).Bytes) },
+	},
+	{
+		name: "a machine without the library that projects", why: "the estimate stands in, and the plan says why",
+		machine: desktop(gib(32), gib(12)), model: qwen, placement: Placement{Projection: Projection{Why: "libbmoe-common is not here"}},
+		regime: ExpertsStream, outcome: Streams, says: map[string]string{"ubatch": "nothing was projected (libbmoe-common is not here)"},
+		check: func(t *testing.T, p Plan) {
+			assert.Contains(t, p.Ledger.Row(RowCompute).From, "libbmoe-common is not here")
+		},
+	},
+	{
+		name: "a card whose placement is taken", why: "the host holds what the placed model leaves it: no cache, and narrower buffers",
+		machine: with(desktop(gib(32), gib(12)), func(m *machine.Profile) { m.Devices = []machine.Device{card("CARD0", gib(24))} }), model: qwen, placement: placed("CARD0"), outcome: OnDevices, regime: ExpertsStream,
+		check: func(t *testing.T, p Plan) {
+			assert.Zero(t, p.Ledger.Row(RowContext).Bytes)
+			assert.Equal(t, inMiB(90), p.Ledger.Row(RowCompute).Bytes)
+		},
+	},
+	{
+		name: "a card whose placement is not taken", why: "the host holds it all: what was projected with every layer here",
+		machine: with(desktop(gib(32), gib(12)), func(m *machine.Profile) { m.Devices = []machine.Device{card("CARD0", gib(24))} }), model: qwen, session: &Abilities{}, placement: placed("CARD0"), outcome: Streams, regime: ExpertsStream,
+		check: func(t *testing.T, p Plan) {
+			assert.Equal(t, inMiB(80), p.Ledger.Row(RowContext).Bytes)
+			assert.Equal(t, inMiB(600), p.Ledger.Row(RowCompute).Bytes)
+		},
+	},
+	{
 		name: "starved machine", why: "no graph is made narrower than 512 tokens",
 		machine: desktop(gib(4), gib(2.6)), model: qwen, regime: ExpertsStream, outcome: Streams,
 		knobs: map[string]string{"ubatch": "512"}, says: map[string]string{"ubatch": "512"},

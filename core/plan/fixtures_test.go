@@ -229,6 +229,14 @@ func projection(device string) Placement {
 		Devices: map[string]DeviceWidth{device: {At: inMiB(3888), Half: inMiB(1944)}}}}
 }
 
+// placed is a model all of which goes to a card: what the host holds of it then, and what it holds where the card is not used.
+func placed(device string) Placement {
+	card := map[string]DeviceWidth{device: {At: inMiB(500), Half: inMiB(250)}}
+	return Placement{Layers: 41, Devices: []DeviceShare{{device, 41, gib(20)}},
+		Projection: Projection{Width: 4096, At: Reserve{Context: inMiB(80), Compute: inMiB(600)}, Half: Reserve{Context: inMiB(80), Compute: inMiB(300)}, Devices: card},
+		Placed:     Projection{Width: 4096, At: Reserve{Compute: inMiB(90)}, Half: Reserve{Compute: inMiB(45)}, Devices: card}}
+}
+
 // find is the decision about a knob, or none.
 func (p Plan) find(knob string) (Decision, bool) {
 	for _, d := range p.Decisions {
