@@ -7,6 +7,7 @@ package notices
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,7 +28,16 @@ const File = "THIRD_PARTY_NOTICES"
 type part struct {
 	name    string
 	folders []string // where its licence may be
+	text    string   // its licence, where it lies in no folder
 }
+
+// What llama.cpp's sources say at their own head that they contain of others, at the pinned release.
+var (
+	//go:embed within/llamafile.txt
+	llamafile string
+	//go:embed within/yarn.txt
+	yarn string
+)
 
 // Write brings File up to date. built is the folder where llama.cpp's licence lies beside its libraries.
 func Write(ctx context.Context, root, built string) error {
@@ -69,10 +79,12 @@ func gather(ctx context.Context, root, built string) ([]byte, error) {
 	}
 	dir := strings.TrimSpace(string(goroot))
 	parts := append([]part{
-		{"llama.cpp " + pin.Tag + " (libllama, libggml and its modules, parts of common)", []string{filepath.Join(built, "licenses", "llama.cpp")}},
-		{"JSON for Modern C++ (within common)", []string{filepath.Join(built, "licenses", "json")}},
+		{"llama.cpp " + pin.Tag + " (libllama, libggml and its modules, parts of common)", []string{filepath.Join(built, "licenses", "llama.cpp")}, ""},
+		{"JSON for Modern C++ (within common)", []string{filepath.Join(built, "licenses", "json")}, ""},
+		{"llamafile's matrix multiplication (within the modules for the CPU)", nil, llamafile},
+		{"YaRN (within the modules for the CPU)", nil, yarn},
 		// Some distributions keep Go's licence one folder up.
-		{"Go (runtime and standard library)", []string{dir, filepath.Dir(dir), "/usr/share/licenses/go", "/usr/share/doc/golang"}},
+		{"Go (runtime and standard library)", []string{dir, filepath.Dir(dir), "/usr/share/licenses/go", "/usr/share/doc/golang"}, ""},
 	}, modules...)
 
 	var out bytes.Buffer
@@ -104,7 +116,7 @@ func linked(ctx context.Context, root string) ([]part, error) {
 			name, dir, _ := strings.Cut(strings.TrimSpace(line), "|")
 			known := slices.ContainsFunc(parts, func(p part) bool { return p.name == name })
 			if name != "" && !known {
-				parts = append(parts, part{name, []string{dir}})
+				parts = append(parts, part{name, []string{dir}, ""})
 			}
 		}
 	}
@@ -112,8 +124,11 @@ func linked(ctx context.Context, root string) ([]part, error) {
 	return parts, nil
 }
 
-// licence is the text of every licence file in the first folder that has one.
+// licence is its own text or, without one, that of every licence file in the first folder that has one.
 func (p part) licence() (string, error) {
+	if p.text != "" {
+		return strings.TrimSpace(p.text), nil
+	}
 	for _, dir := range p.folders {
 		entries, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -18,11 +18,11 @@ func TestALicenceIsFoundOrMissed(t *testing.T) {
 	}
 	require.NoError(t, os.Mkdir(filepath.Join(bare, "LICENSES"), 0o755))
 
-	text, err := part{"x", []string{filepath.Join(bare, "absent"), bare, full}}.licence()
+	text, err := part{"x", []string{filepath.Join(bare, "absent"), bare, full}, ""}.licence()
 	require.NoError(t, err)
 	assert.Equal(t, "the terms\nin full\n\nand a notice", text)
 
-	_, err = part{"x v1", []string{bare}}.licence()
+	_, err = part{"x v1", []string{bare}, ""}.licence()
 	require.ErrorContains(t, err, "x v1 has no licence file")
 }
 
