@@ -45,6 +45,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "interrupted")
 		os.Exit(exitInterrupted)
 	}()
+	if handled, code := probe.Child(ctx, os.Args[1:], os.Stdout); handled {
+		os.Exit(code)
+	}
 	p := &program{
 		env:     os.LookupEnv,
 		in:      os.Stdin,
@@ -56,7 +59,7 @@ func main() {
 		exit:    os.Exit,
 		profile: model.Read,
 		look: func(ctx context.Context, set *params.Set, r probe.Request) (probe.Found, error) {
-			return probe.Here(engine.Libraries).Look(ctx, r)
+			return probe.Here(engine.Libraries, probe.Isolated).Look(ctx, r)
 		},
 		history: pastRuns(),
 		can:     abilities,

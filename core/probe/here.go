@@ -7,8 +7,9 @@ import (
 	"github.com/bmoe/bmoe/core/machine"
 )
 
-// Here is how this machine is looked at. load opens the llama.cpp libraries beside the executable.
-func Here(load func() (*llama.Library, error)) Instruments {
+// Here is how this machine is looked at. load opens the llama.cpp libraries beside the executable; what may end a process is
+// asked of children, where again starts any.
+func Here(load func() (*llama.Library, error), again Again) Instruments {
 	return Instruments{
 		Machine: Machine,
 		Devices: func(context.Context, Request) ([]machine.Device, machine.Backends, error) {
@@ -26,7 +27,7 @@ func Here(load func() (*llama.Library, error)) Instruments {
 			read, err = ReadRate(ctx, load, r.Model, threads, available)
 			return read, wide, err
 		},
-		Placement: Projector{Load: load}.Place,
+		Placement: Projector{Load: load, Again: again}.Place,
 		Drive:     Storage,
 		Headroom: func(context.Context, machine.Memory, func(float64)) (machine.Fact[int64], error) {
 			return machine.Fact[int64]{}, nil

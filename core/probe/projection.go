@@ -33,7 +33,7 @@ const deviceMargin = 1 << 30
 // metadata is anybody's, and one that lies can make llama.cpp end its process: a child takes that.
 type Projector struct {
 	Load  func() (*llama.Library, error)
-	Again func(ctx context.Context, args ...string) ([]byte, error)
+	Again Again
 }
 
 // placeRequest is what a child is asked.
