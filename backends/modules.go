@@ -1,12 +1,15 @@
 package backends
 
-import "io/fs"
+import (
+	"io/fs"
+	"slices"
+)
 
 // Module is one shared library that ggml loads at run time.
 type Module struct {
 	Name    string   // as in the file's name: cpu-haswell is libggml-cpu-haswell.so on Linux
 	Target  string   // what ninja calls it
-	Options []string // cmake options under which the target exists, beyond Options; modules with equal ones share a build
+	Options []string // cmake options under which the target exists, beyond those of every build; modules with equal ones share a build
 	Needs   []string // processor features, in llama.cpp's names; without one of them the module is not loaded
 	Own     fs.FS    // sources of ours that it is built of, against Base; nil: it is a target of llama.cpp's
 }
@@ -18,12 +21,11 @@ var Base = Module{Name: "base", Target: "llama", Options: []string{"-DGGML_CPU=O
 // BaseLibraries are the libraries that Base makes, each after what it needs itself.
 var BaseLibraries = []string{"ggml-base", "ggml", "llama"}
 
-// Options configure every build of llama.cpp, whichever module it is for.
+// options configure every build of llama.cpp, whichever module it is for.
 //
 // Modules are loaded by path at run time (GGML_BACKEND_DL) and must run on machines other than this one (GGML_NATIVE off).
-// OpenMP is off because bmoe owns its threads and ships no runtime library for another pool. The run path is the library's
-// own folder.
-var Options = []string{
+// OpenMP is off because bmoe owns its threads and ships no runtime library for another pool.
+var options = []string{
 	"-DCMAKE_BUILD_TYPE=Release",
 	"-DBUILD_SHARED_LIBS=ON",
 	"-DGGML_BACKEND_DL=ON",
@@ -37,5 +39,21 @@ var Options = []string{
 	"-DLLAMA_BUILD_APP=OFF",
 	"-DLLAMA_BUILD_COMMON=ON",
 	"-DLLAMA_OPENSSL=OFF",
-	"-DCMAKE_BUILD_RPATH_USE_ORIGIN=ON",
+}
+
+// Configured are all the options of a module's build for the system goos.
+func (m Module) Configured(goos string) []string {
+	return slices.Concat(options, runPath(goos), m.Options)
+}
+
+// runPath has every library look for the others in its own folder and nowhere else. cmake's own word for it,
+// CMAKE_BUILD_RPATH_USE_ORIGIN, ends the path with a colon, and after that colon glibc looks in the working directory.
+func runPath(goos string) []string {
+	switch goos {
+	case "windows":
+		return nil
+	case "darwin", "ios":
+		return []string{"-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", "-DCMAKE_INSTALL_RPATH=@loader_path"}
+	}
+	return []string{"-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", "-DCMAKE_INSTALL_RPATH=$ORIGIN"}
 }

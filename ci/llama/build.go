@@ -102,7 +102,7 @@ func buildGroup(ctx context.Context, source, cache string, pin Pin, tc Toolchain
 	defer os.RemoveAll(work)
 	build := filepath.Join(work, "build")
 
-	from, options := source, slices.Concat(backends.Options, group[0].Options)
+	from, options := source, group[0].Configured(runtime.GOOS)
 	if own := group[0].Own; own != nil {
 		from = filepath.Join(work, "own")
 		if err := os.CopyFS(from, own); err != nil {
@@ -224,7 +224,7 @@ func collect(source, build, to string, m backends.Module) error {
 	if m.Name != backends.Base.Name {
 		return nil
 	}
-	if err := linkNeeded(bin); err != nil {
+	if err := LinkNeeded(bin); err != nil {
 		return err
 	}
 	if err := os.Mkdir(filepath.Join(to, "include"), 0o755); err != nil {

@@ -55,7 +55,7 @@ func newRecipe(pin Pin, tc Toolchain, m backends.Module) recipe {
 		Tree:      pin.Tree,
 		System:    runtime.GOOS + "/" + runtime.GOARCH,
 		Toolchain: tc,
-		Options:   append(append([]string{}, backends.Options...), m.Options...),
+		Options:   m.Configured(runtime.GOOS),
 		Target:    m.Target,
 		Layout:    layout,
 		Own:       hashes(m.Own),

@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// linkNeeded gives every library in bin the second name under which the others ask the loader for it, such as
+// LinkNeeded gives every library in bin the second name under which the others ask the loader for it, such as
 // libggml-base.so.0 for libggml-base.so: a hard link, or a copy where there are none, since archives and some systems drop
 // symbolic links.
-func linkNeeded(bin string) error {
+func LinkNeeded(bin string) error {
 	files, err := os.ReadDir(bin)
 	if err != nil {
 		return err

@@ -29,10 +29,10 @@ func TestEveryNeededNameIsThere(t *testing.T) {
 	cc("-Wl,-soname,libggml-base.so.0", "-o", "bin/libggml-base.so", "x.c")
 	cc("-Wl,-soname,libggml.so.0", "-Wl,--no-as-needed", "-o", "bin/libggml.so", "y.c", "bin/libggml-base.so")
 
-	require.NoError(t, linkNeeded(bin))
+	require.NoError(t, LinkNeeded(bin))
 	assert.True(t, same(filepath.Join(bin, "libggml-base.so"), filepath.Join(bin, "libggml-base.so.0")))
 	require.NoFileExists(t, filepath.Join(bin, "libggml.so.0"), "nobody asks for it")
 
 	write(t, bin, "libggml-broken.so", "no library", 0o755)
-	require.ErrorContains(t, linkNeeded(bin), "libggml-broken.so is no shared library")
+	require.ErrorContains(t, LinkNeeded(bin), "libggml-broken.so is no shared library")
 }

@@ -73,6 +73,22 @@ func TestProgramWithoutItsLibraries(t *testing.T) {
 	at(link).orderly(t, done) // the libraries are beside what it points to
 }
 
+// What lies in the working directory is taken for neither a module nor one of the system's libraries, whatever the environment says.
+func TestLibrariesPlantedInTheWorkingDirectory(t *testing.T) {
+	t.Parallel()
+	m := model(t, moe)[0]
+	planted := t.TempDir()
+	for _, name := range []string{"libstdc++.so.6", "libgcc_s.so.1", "libm.so.6", dynlib.Name("ggml-planted"), dynlib.Name("ggml-cpu-planted"), dynlib.Name("ggml-base") + ".0"} {
+		require.NoError(t, os.WriteFile(filepath.Join(planted, name), []byte("not a library"), 0o755))
+	}
+	c := command("-m", m, "-p", "a", "-n", "1", "-c", "64", "--log-level", "warn")
+	c.Dir = planted
+	c.Env = append(c.Env, "PATH="+planted+":"+os.Getenv("PATH"), "GGML_BACKEND_PATH="+filepath.Join(planted, dynlib.Name("ggml-planted")), "BMOE_THREADS=1")
+	o := wait(t, c)
+	o.orderly(t, done)
+	assert.NotContains(t, o.stderr, "planted", "nobody looked at it")
+}
+
 // A library that is damaged, or of another release, is named.
 func TestDamagedLibraries(t *testing.T) {
 	t.Parallel()
