@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/magefile/mage/mg"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/bmoe/bmoe/ci/demo"
 	"github.com/bmoe/bmoe/ci/llama"
 	"github.com/bmoe/bmoe/ci/notices"
+	"github.com/bmoe/bmoe/ci/release"
 	"github.com/bmoe/bmoe/ci/tools"
 )
 
@@ -163,4 +165,37 @@ func (Test) All(ctx context.Context) error {
 func (Test) Gates(ctx context.Context) error {
 	mg.SerialCtxDeps(ctx, Build)
 	return repo.Native(ctx, bin, []string{"BMOE_GATES=all"}, "-v", "-timeout=6h", "./tests/gates")
+}
+
+type Release mg.Namespace
+
+// Archives and packages of the tag that is checked out, for every system whose libraries can be built here. The same as plain release.
+func (Release) Tag(ctx context.Context,
+	only *string, // systems, such as linux/amd64,linux/arm64; all if not given
+) error {
+	r := release.Release{Root: root, Only: words(only)}
+	return r.Make(ctx)
+}
+
+// The same of whatever is checked out, tagged or not.
+func (Release) Snapshot(ctx context.Context,
+	only *string, // systems, such as linux/amd64,linux/arm64; all if not given
+	few *bool, // a rehearsal: this machine's CPU modules alone, and none for accelerators
+) error {
+	r := release.Release{Root: root, Only: words(only), Snapshot: true, Few: few != nil && *few}
+	return r.Make(ctx)
+}
+
+// Looks into the archives in build/dist: what is in them, what that needs from outside, and how large they are.
+func (Release) Check() error {
+	r := release.Release{Root: root}
+	return r.Check()
+}
+
+// words are those of a list with commas, none if it was not given.
+func words(list *string) []string {
+	if list == nil {
+		return nil
+	}
+	return strings.Split(*list, ",")
 }

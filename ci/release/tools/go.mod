@@ -1,7 +1,7 @@
 // The release tool, apart from the product: none of this is in what it packs.
 module github.com/bmoe/bmoe/ci/release/tools
 
-go 1.26.8
+go 1.26.0
 
 tool github.com/goreleaser/goreleaser/v2
 
