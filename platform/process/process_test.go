@@ -1,11 +1,13 @@
 package process_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,7 +19,19 @@ import (
 // printEnv makes the test binary print which file it runs from.
 const printEnv = "BMOE_TEST_PROCESS_PRINT"
 
+// The hidden modes of the test binary that TestAgain starts: the first argument.
+var modes = map[string]func(){
+	"--say":  func() { fmt.Print(os.Args[2:]) },
+	"--fail": func() { fmt.Print("half an ans"); os.Exit(3) },
+	"--hang": func() { select {} },
+}
+
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && modes[os.Args[1]] != nil {
+		go func() { time.Sleep(time.Minute); os.Exit(4) }() // so that select is not all that runs, and nothing is left behind
+		modes[os.Args[1]]()
+		return
+	}
 	if os.Getenv(printEnv) != "" {
 		path, err := process.Executable()
 		if err != nil {
@@ -93,4 +107,20 @@ func TestUsageFollowsLocks(t *testing.T) {
 	if before.Locked != process.Unknown {
 		assert.EqualValues(t, size, held.Locked-before.Locked)
 	}
+}
+
+// TestAgain: what a child prints comes back, with how it ended where that was not well; one that hangs ends with its context.
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	out, err := process.Again(t.Context(), "--say", "a b", `{"c":1}`)
+	require.NoError(t, err)
+	assert.Equal(t, `[a b {"c":1}]`, string(out))
+
+	_, err = process.Again(t.Context(), "--fail")
+	assert.ErrorContains(t, err, "exit status 3")
+
+	limited, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = process.Again(limited, "--hang")
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
 }
