@@ -58,8 +58,8 @@ func swaps() (bool, string, error) {
 	if ok, _, err := getPerformanceInfo.Call(uintptr(unsafe.Pointer(&p)), uintptr(p.size)); ok == 0 {
 		return false, "", fmt.Errorf("GetPerformanceInfo: %w", err)
 	}
-	if p.commitLimit > p.physical {
-		return true, fmt.Sprintf("page files of %d MiB (GetPerformanceInfo)", uint64(p.commitLimit-p.physical)*uint64(p.page)>>20), nil
+	if n := (int64(p.commitLimit) - int64(p.physical)) * int64(p.page); n >= 1<<20 {
+		return true, fmt.Sprintf("page files of %d MiB (GetPerformanceInfo)", n>>20), nil
 	}
 	return false, "no page file (GetPerformanceInfo)", nil
 }
