@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -153,6 +154,30 @@ func (Llama) Build(ctx context.Context) error {
 	return llama.Install(folders, built)
 }
 
+// Moves the pin to another llama.cpp release, builds on it, checks every layout and runs the gates, and says what moved.
+func (Llama) Bump(ctx context.Context,
+	tag string, // of the release, such as v0.5.0
+	npm *string, // the npm package that has it, where git cannot reach it: node-llama-cpp@3.22.1
+) error {
+	if npm == nil {
+		npm = new(string)
+	}
+	moved, err := llama.Bump(ctx, root, tag, *npm)
+	if err != nil {
+		return err
+	}
+	mg.SerialCtxDeps(ctx, Build)
+	err = errors.Join(
+		repo.Native(ctx, bin, nil, "-count=1", "-run=TestLayout|TestCallsMatchTheHeaders|TestEveryStructIsMirrored", "./core/llama"),
+		repo.Native(ctx, bin, nil, "-count=1", "./tests/gates"),
+	)
+	console.Say("llama.cpp is %s; %d things moved since the release before", tag, len(moved))
+	for _, m := range moved {
+		console.Say("  %s", m)
+	}
+	return err
+}
+
 type Test mg.Namespace
 
 // Everything a change must pass: build, lint, the cross builds and every test. The same as plain test.
@@ -190,6 +215,12 @@ func (Release) Snapshot(ctx context.Context,
 func (Release) Check() error {
 	r := release.Release{Root: root}
 	return r.Check()
+}
+
+// Runs the archive in a bare Debian as an ordinary user, and installs, upgrades and removes its packages. Linux, as root.
+func (Release) Try(ctx context.Context) error {
+	r := release.Release{Root: root}
+	return r.Try(ctx)
 }
 
 // words are those of a list with commas, none if it was not given.
