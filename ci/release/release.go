@@ -178,6 +178,7 @@ func (r *Release) recipe(parts []*part) ([]byte, error) {
 		"Stage":    "build/release", // goreleaser takes no absolute path
 		"Hooks":    filepath.ToSlash(filepath.Join(r.work(), program("hooks"))),
 		"Linux":    has("linux"),
+		"Shared":   []string{"/usr/share/fish", "/usr/share/fish/vendor_completions.d", "/usr/share/zsh", "/usr/share/zsh/site-functions"},
 		"Unix":     has("linux", "darwin"),
 		"Windows":  has("windows"),
 	})
