@@ -9,6 +9,7 @@ type Accelerator struct {
 	Programs  []string // that the build runs
 	Headers   []string // that the target's compiler must find
 	Library   string   // that the target's linker must find, without lib and suffix; "" for none
+	Shader    string   // an extension of GLSL that glslc must know; "" for none
 	Variables []string // of the environment, that must name a folder: a vendor's kit
 	Loader    []string // files of the system or its driver that the built module opens, and no archive brings
 }
@@ -23,6 +24,7 @@ var Accelerators = []Accelerator{
 		Programs: []string{"glslc"},
 		Headers:  []string{"vulkan/vulkan.h", "spirv/unified1/spirv.hpp"},
 		Library:  "vulkan",
+		Shader:   "GL_KHR_cooperative_matrix", // this llama.cpp has shaders that want it whatever it found out about glslc
 		Loader:   []string{"libvulkan.so.1", "libvulkan.so", "vulkan-1.dll"},
 	},
 	{

@@ -52,6 +52,9 @@ func (tc Toolchain) Misses(ctx context.Context, a backends.Accelerator, goos str
 			missing = append(missing, name+" is not on the PATH")
 		}
 	}
+	if why := shader(ctx, a.Shader); missing == nil && why != "" {
+		missing = append(missing, why)
+	}
 	for _, name := range a.Headers {
 		if !tc.compiles(ctx, fmt.Sprintf("#include <%s>\nint main() { return 0; }", name)) {
 			missing = append(missing, fmt.Sprintf("the compiler finds no %s", name))
@@ -61,6 +64,21 @@ func (tc Toolchain) Misses(ctx context.Context, a backends.Accelerator, goos str
 		missing = append(missing, fmt.Sprintf("the linker for %s finds no library %s", tc.Machine, a.Library))
 	}
 	return strings.Join(missing, "; ")
+}
+
+// shader says that glslc does not know an extension; "" if it does.
+func shader(ctx context.Context, extension string) string {
+	if extension == "" {
+		return ""
+	}
+	cmd := exec.CommandContext(ctx, "glslc", "-fshader-stage=compute", "--target-env=vulkan1.3", "-o", os.DevNull, "-")
+	cmd.Stdin = strings.NewReader("#version 450\n#extension " + extension + " : require\nvoid main() {}\n")
+	if cmd.Run() == nil {
+		return ""
+	}
+	said, _ := exec.CommandContext(ctx, "glslc", "--version").Output()
+	first, _, _ := strings.Cut(string(said), "\n")
+	return fmt.Sprintf("glslc (%s) does not know %s; one of 2023.8 or newer does", first, extension)
 }
 
 // compiles says whether the C++ compiler makes a program of the text.

@@ -36,3 +36,9 @@ func TestEachThingThatAnAcceleratorMissesIsNamed(t *testing.T) {
 	assert.Equal(t, "there is none for elsewhere", tc.Misses(t.Context(), a, "elsewhere"))
 	assert.Empty(t, tc.Misses(t.Context(), backends.Accelerator{Systems: []string{"here"}, Headers: []string{"stdio.h"}, Library: "m"}, "here"))
 }
+
+func TestAShaderCompilerMustKnowItsExtensions(t *testing.T) {
+	t.Parallel()
+	assert.Empty(t, shader(t.Context(), ""))
+	assert.Contains(t, shader(t.Context(), "GL_BMOE_no_such_extension"), "does not know GL_BMOE_no_such_extension", "or there is no glslc at all")
+}
