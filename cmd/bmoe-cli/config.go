@@ -110,10 +110,12 @@ func configure(set *params.Set, m *model.Profile) engine.Config {
 	if c.CacheBytes == params.Auto {
 		c.CacheBytes = engine.CacheAuto
 	}
+	c.CachePin, c.CachePinFit = set.Bool("cache-pin"), set.Bool("cache-pin-fit")
 	c.Lanes = chosen("io-threads")
 	c.Overlap = set.Bool("overlap")
 	c.Direct = set.Bool("odirect")
 	c.Dense = set.String("dense-weights")
+	c.ReleaseMmap = set.Bool("release-mmap")
 	return c
 }
 

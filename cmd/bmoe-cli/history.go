@@ -27,7 +27,11 @@ func (p *program) credit(set *params.Set, m *model.Profile) plan.Credit {
 		return plan.Credit{}
 	}
 	cache, rate, runs := history.HitRate(records, called(m), m.FileBytes(), usedByHand(set), m.ExpertBytes())
-	return plan.Credit{Runs: runs, CacheBytes: cache, HitRate: rate}
+	locks := history.Granted(records)
+	return plan.Credit{
+		Runs: runs, CacheBytes: cache, HitRate: rate,
+		LockRefused: locks.Refused, CacheLocked: locks.Cache, DenseLocked: locks.Dense,
+	}
 }
 
 // called is what a model is called in the history.
@@ -37,13 +41,15 @@ func called(m *model.Profile) string { return cmp.Or(m.Name, m.Architecture) }
 func usedByHand(set *params.Set) int { return int(max(set.Int("n-expert-used"), 0)) }
 
 // remember keeps what a plan predicted and what came of it. A history that can't be written is no failure of the run.
-func (p *program) remember(made plan.Plan, set *params.Set, m *model.Profile, d engine.Phase) {
+func (p *program) remember(made plan.Plan, set *params.Set, m *model.Profile, report engine.Report) {
+	d := report.Decode
 	if made.Params == nil || d.Tokens == 0 || d.Elapsed <= 0 || noHistory(set) {
 		return
 	}
 	r := history.Record{
 		When: time.Now().UTC().Truncate(time.Second), Model: called(m), Bytes: m.FileBytes(), Used: usedByHand(set), Machine: made.Machine, Tokens: d.Tokens,
 		Predicted: made.Prediction.PerToken, Took: d.Elapsed.Seconds() / float64(d.Tokens), Credited: made.Prediction.HitRate,
+		CacheLocked: report.CachePinned, CacheRefused: report.CachePinRefused, DenseLocked: report.DensePinned, DenseRefused: report.DensePinRefused,
 	}
 	if looked := d.Hits + d.Misses; looked > 0 {
 		r.Cache, r.HitRate = made.Figures.Cache, float64(d.Hits)/float64(looked)

@@ -16,17 +16,17 @@ import (
 )
 
 // abilities is what core/engine does of what a plan may ask for.
-var abilities = plan.Abilities{}
+var abilities = plan.Abilities{LocksCache: true}
 
 // unable are the flags about what it does not do.
-var unable = []string{"cache-pin", "cache-pin-fit", "device", "n-gpu-layers", "device-split", "override-tensor", "prefill-device"}
+var unable = []string{"device", "n-gpu-layers", "device-split", "override-tensor", "prefill-device"}
 
 // able refuses a flag that would silently do nothing.
 func able(set *params.Set) error {
 	for _, name := range unable {
 		p, _ := params.Lookup(name)
 		if set.Pinned(name) && set.Text(name) != p.Default && !(p.Kind == params.Bool && !set.Bool(name)) {
-			return wrong("%s %s: this version computes on the host alone and locks no cache", p.Flag(), set.Text(name))
+			return wrong("%s %s: this version computes on the host alone", p.Flag(), set.Text(name))
 		}
 	}
 	return nil

@@ -173,7 +173,6 @@ func TestBadProfiles(t *testing.T) {
 		"--plan-only":                                        "which model?",
 		"-m moe.gguf -p Hi --machine " + bad:                 "--machine does nothing without --auto",
 		"-m moe.gguf -p Hi --auto --prefill-device GPU0":     "--prefill-device GPU0: this version computes on the host alone",
-		"-m moe.gguf -p Hi --moe-stream --cache-pin":         "--cache-pin on: this version computes on the host alone",
 	} {
 		s := newStage(t)
 		assert.Equal(t, exitInput, s.play(line), line)

@@ -261,12 +261,21 @@ func (p *program) answer(ctx context.Context, set *params.Set) (err error) {
 
 	now.is("prefill")
 	text := p.printer(set.Bool("progress"))
-	result, err := s.Generate(ctx, request(set, prompt), func(t engine.Token) error {
+	ask := request(set, prompt)
+	reading := newBar(p.err, p.bars)
+	ask.Progress = func(fraction float64) {
+		reading.step("reading the prompt", fraction)
+		if fraction >= 1 {
+			reading.close()
+		}
+	}
+	result, err := s.Generate(ctx, ask, func(t engine.Token) error {
 		if err := text.token(t); err != nil {
 			return err
 		}
 		return table.row(t)
 	})
+	reading.close()
 	if !text.endsLine() { // also where both go to one place that is no terminal
 		p.say("")
 	}
@@ -275,7 +284,7 @@ func (p *program) answer(ctx context.Context, set *params.Set) (err error) {
 	}
 	report(p.err, s.Report(), result.Stop, notes(set, m))
 	err = errors.Join(err, table.outcome(outcome(p.err, made.Prediction, s.Report())))
-	p.remember(made, set, m, s.Report().Decode)
+	p.remember(made, set, m, s.Report())
 	if err != nil {
 		return err
 	}

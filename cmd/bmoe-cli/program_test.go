@@ -110,7 +110,11 @@ func newStage(t *testing.T) *stage {
 }
 
 func (s *stage) Generate(ctx context.Context, r engine.Request, each func(engine.Token) error) (engine.Result, error) {
+	if r.Progress != nil {
+		r.Progress(0.5)
+	}
 	s.request = r
+	s.request.Progress = nil // a function is not compared
 	for i, word := range s.words {
 		if ctx.Err() != nil {
 			return engine.Result{Stop: engine.StopInterrupted}, nil

@@ -26,6 +26,10 @@ func report(w io.Writer, r engine.Report, stop engine.Stop, notes []string) {
 		line("", "%d MiB read in prefill, %s (%.0f%%) waiting for reads", p.ReadBytes>>20, seconds(p.Wait), 100*share(p.Wait, p.Elapsed))
 	}
 	line("memory", "peak %d MiB resident, %d MiB of it held by the run alone", r.PeakResident>>20, r.PeakHeld>>20)
+	if locked := r.CachePinned + r.DensePinned; locked > 0 || r.CachePinRefused+r.DensePinRefused > 0 {
+		line("", "%d MiB locked in place: %d of the cache and %d of the dense set; the system refused %d and %d MiB of them",
+			locked>>20, r.CachePinned>>20, r.DensePinned>>20, r.CachePinRefused>>20, r.DensePinRefused>>20)
+	}
 	line("with", "%s", r.Libraries)
 	if stop != "" {
 		line("ended", "%s", ending[stop])

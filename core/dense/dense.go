@@ -88,22 +88,19 @@ func (s *Set) Loaded() error {
 	return s.err
 }
 
-// Lock keeps the whole set in memory, or, where the system refuses a part of it, none: a set locked part way is reclaimed
-// from the part that was refused, on every token. The result is the bytes that are locked.
+// Lock keeps the set in memory. Where the system refuses a part, what it granted before stays locked, the rest is ordinary
+// memory, and the error says why. The result is the bytes that are locked.
 func (s *Set) Lock() (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var done []*pages.Region
+	s.locked = 0
 	for _, r := range s.regions {
 		if err := r.Lock(0, len(r.Bytes())); err != nil {
-			for _, d := range done {
-				err = errors.Join(err, d.Unlock(0, len(d.Bytes())))
-			}
-			return 0, err
+			return s.locked, err
 		}
-		done = append(done, r)
+		s.locked += int64(len(r.Bytes()))
 	}
-	s.locked = s.bytes.Load()
+	s.locked = min(s.locked, s.bytes.Load()) // regions end with a page, tensors before
 	return s.locked, nil
 }
 

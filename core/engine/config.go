@@ -22,10 +22,13 @@ type Config struct {
 
 	Stream      bool     // experts come from storage through the expert device; false: plain llama.cpp
 	CacheBytes  int64    // what the expert slots may take; CacheAuto, or 0: slices pass through a few slots
+	CachePin    bool     // lock the expert cache in memory, as far as the system grants it
+	CachePinFit bool     // where it refuses part way, make the cache as large as what it granted, no less than a token cycle
 	Lanes       int      // concurrent reads; 0: 4
 	Overlap     bool     // compute resident experts while the missing ones are read
 	Direct      bool     // read past the page cache where the file allows it
 	Dense       string   // mmap, warm, anon or pinned; "": anon when streaming
+	ReleaseMmap bool     // give the file's mapping back after loading, where nothing is used out of it
 	ExpertsUsed int      // routing width; 0: the model's own. Changes the output
 	MemoryLimit int64    // bytes the run may hold; 0: what the machine lets it
 	Repack      bool     // let llama.cpp repack weights for the host (only without Stream)
@@ -56,6 +59,9 @@ type Request struct {
 	Max       int // tokens to generate at most
 	Sampling  Sampling
 	IgnoreEOS bool
+
+	// Progress, when set, is told what share of the prompt is computed, from any goroutine, until the first token is made.
+	Progress func(fraction float64)
 }
 
 // Token is one generated token and what it cost.
@@ -119,5 +125,11 @@ type Report struct {
 	ComputeBytes int64         `json:"compute_bytes"` // of the buffers that graphs compute in, which fill as wide graphs run
 	PeakResident int64         `json:"peak_resident_bytes"`
 	PeakHeld     int64         `json:"peak_held_bytes"` // anonymous plus locked, sampled
-	Notes        []string      `json:"notes"`           // what a person should know: direct I/O refused, a lock refused part way, ...
+
+	CachePinned     int64 `json:"cache_pinned_bytes"`      // of the cache, locked in place
+	CachePinRefused int64 `json:"cache_pin_refused_bytes"` // of it, what the system did not lock when it was asked to
+	DensePinned     int64 `json:"dense_pinned_bytes"`      // of the dense set, exempt from reclaim
+	DensePinRefused int64 `json:"dense_pin_refused_bytes"` // of it, what the system did not grant
+
+	Notes []string `json:"notes"` // what a person should know: direct I/O refused, a lock refused part way, ...
 }

@@ -39,7 +39,7 @@ func (s *Session) Generate(ctx context.Context, r Request, each func(Token) erro
 	}()
 
 	start, before := time.Now(), s.costs()
-	err = s.decode(ctx, tokens)
+	err = s.prefill(ctx, tokens, r.Progress)
 	result.Prefill = Phase{Tokens: len(tokens), Elapsed: time.Since(start), Cost: s.costs().less(before)}
 	defer func() { s.account(result) }()
 	if err != nil {
@@ -96,8 +96,33 @@ func (s *Session) stopped(r Result, err error) (Result, error) {
 	return r, err
 }
 
-// Reset forgets every token of the context.
+// prefill runs the prompt, and tells how far it is: which graph, and in it which layer the experts are at.
+func (s *Session) prefill(ctx context.Context, tokens []int32, tell func(fraction float64)) error {
+	if tell == nil {
+		return s.decode(ctx, tokens)
+	}
+	if s.store != nil {
+		s.store.Watch(func(layer, layers int) {
+			graph := min(len(tokens)-s.used, s.cfg.Ubatch)
+			tell((float64(s.used) + float64(graph)*float64(layer)/float64(layers)) / float64(len(tokens)))
+		})
+		defer s.store.Watch(nil)
+	}
+	for at := 0; at < len(tokens); at += s.cfg.Ubatch {
+		tell(float64(at) / float64(len(tokens)))
+		if err := s.decode(ctx, tokens[at:min(at+s.cfg.Ubatch, len(tokens))]); err != nil {
+			return err
+		}
+	}
+	tell(1)
+	return nil
+}
+
+// Reset forgets every token of the context, and a read that failed.
 func (s *Session) Reset() {
+	if s.store != nil && s.store.Err() != nil {
+		s.store.Recover()
+	}
 	s.ctx.Clear()
 	s.used = 0
 }

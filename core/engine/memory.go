@@ -134,9 +134,45 @@ func (s *Session) allocate() error {
 		return err
 	}
 	s.report.CacheBytes = taken
+	if s.cfg.CachePin {
+		s.pinCache()
+	}
 	return nil
+}
+
+// pinCache locks the expert cache. A refusal is no error: it is counted, and the run goes on.
+func (s *Session) pinCache() {
+	s.progress("locking the expert cache", 0)
+	asked := s.report.CacheBytes
+	p := s.store.Pin(s.cfg.CachePinFit, s.profile.TokenCycle(s.cfg.ExpertsUsed))
+	s.report.CachePinned, s.report.CachePinRefused, s.report.CacheBytes = p.Locked, p.Refused, s.store.Bytes()
+	switch {
+	case p.Refused == 0:
+	case p.Locked == 0:
+		s.note("the system locks none of the expert cache worth having, which is ordinary memory at its full %s: %v", size(asked), p.Why)
+	case p.Shrunk:
+		s.note("the system locked %s of the expert cache and refused %s, so the cache is %s in place of %s: %v",
+			size(p.Locked), size(p.Refused), size(s.report.CacheBytes), size(asked), p.Why)
+	default:
+		s.note("the system locked %s of the expert cache and refused %s, which stay ordinary memory: %v; --cache-pin-fit makes the cache smaller in place of that",
+			size(p.Locked), size(p.Refused), p.Why)
+	}
 }
 
 // margin is what CacheAuto leaves of the memory this process may hold: an unprofiled machine's share, and never less than
 // 256 MiB.
 func margin(holdable int64) int64 { return max(holdable*15/100, 256<<20) }
+
+// pinDense locks the dense set. A refusal part way is no error either: what was granted stays.
+func (s *Session) pinDense() {
+	locked, err := s.dense.Lock()
+	s.report.DensePinned = locked
+	if err == nil {
+		return
+	}
+	s.report.DensePinRefused = s.dense.Bytes() - locked
+	s.note("the system locked %s of the dense set and refused %s, which are ordinary memory: %v", size(locked), size(s.report.DensePinRefused), err)
+	if locked == 0 {
+		s.cfg.Dense = "anon"
+	}
+}

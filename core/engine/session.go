@@ -166,10 +166,7 @@ func open(ctx context.Context, cfg Config) (_ *Session, err error) {
 		}
 	}
 	if s.dense != nil && s.cfg.Dense == "pinned" {
-		if _, err := s.dense.Lock(); err != nil {
-			s.note("the dense set of %d MiB could not be locked and is ordinary memory: %v", s.dense.Bytes()>>20, err)
-			s.cfg.Dense = "anon"
-		}
+		s.pinDense()
 	}
 	if s.ctx, err = s.model.NewContext(llama.ContextOptions{
 		Length: s.cfg.Context, Ubatch: s.cfg.Ubatch,
@@ -220,6 +217,8 @@ func (s *Session) settle(file *gguf.File) error {
 	if c.ThreadsBatch == 0 {
 		c.ThreadsBatch = c.Threads
 	}
+	s.capThreads("threads", &c.Threads)
+	s.capThreads("threads for the prompt", &c.ThreadsBatch)
 	if c.Lanes == 0 {
 		c.Lanes = 4
 	}
@@ -232,6 +231,13 @@ func (s *Session) settle(file *gguf.File) error {
 		if c.Stream {
 			c.Dense = "anon"
 		}
+	}
+	switch {
+	case !c.ReleaseMmap:
+	case c.Stream && c.Dense != "mmap" && c.Dense != "warm":
+		s.note("there is no mapping to release: with the dense set in memory the file is unmapped once it is loaded")
+	default:
+		s.note("the mapping stays: what every token needs is used out of it; --dense-weights anon takes it into memory and releases the file")
 	}
 	if !c.Stream && c.Dense != "mmap" {
 		s.note("the dense set stays mapped: --dense-weights %s needs streaming", c.Dense)
@@ -252,6 +258,15 @@ func (s *Session) settle(file *gguf.File) error {
 		return input("layers on %s: this build computes on the host alone", strings.Join(c.Devices, ", "))
 	}
 	return s.roomForContext(file)
+}
+
+// capThreads leaves no more threads than there are processors for this process. Threads wait for each other by spinning, so one
+// without a processor of its own stops the others for a time slice at every step (measured: docs/streaming.md).
+func (s *Session) capThreads(what string, n *int) {
+	if most := max(runtime.NumCPU(), cpu.Physical()); *n > most {
+		s.note("%d %s were asked for, and this process has %d processors: %d are used, since more would wait for each other", *n, what, most, most)
+		*n = most
+	}
 }
 
 func (s *Session) kvTypes() (k, v, flash int32, err error) {

@@ -65,6 +65,9 @@ func (s *Store) route(nodes []*llama.Tensor) bool {
 	if nodes[0].Src[2].Ne[1] == 1 {
 		return s.narrow(nodes)
 	}
+	if s.reached != nil {
+		s.reached(s.tensors[tensorOf(nodes[0])].layerAt, len(s.layers))
+	}
 	return s.wide(nodes)
 }
 

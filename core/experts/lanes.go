@@ -129,3 +129,12 @@ func (s *Store) await() bool {
 		}
 	}
 }
+
+// Recover forgets a failed read, so that the next graph is computed anew: a drive that failed once may answer again. What is
+// still being read is waited for, and its slots hold nothing.
+func (s *Store) Recover() {
+	for s.inflight > 0 {
+		s.arrived(<-s.done)
+	}
+	s.err = nil
+}

@@ -78,6 +78,8 @@ type Store struct {
 	newGraph func(nodes int) (uintptr, *llama.Graph)
 	exec     func(threads int) bool
 
+	lock func(r *pages.Region, off, n int) error // (*pages.Region).Lock
+
 	align int64 // a slot keeps its slice's misalignment to this in the file, so that a direct read needs no copy
 
 	tensors []tensor
@@ -99,7 +101,8 @@ type Store struct {
 	bound   int // tensors the loader has handed over
 	unknown string
 
-	trace func(tensor string, layer int, expert int32)
+	trace   func(tensor string, layer int, expert int32)
+	reached func(layer, layers int)
 }
 
 type tensor struct {
@@ -123,6 +126,7 @@ type class struct {
 	region  *pages.Region
 	base    uintptr
 	mem     []byte
+	locked  int64 // bytes from the first that are locked in place
 	slots   []slot
 	head    int32 // used last
 	tail    int32 // to be evicted first
@@ -167,7 +171,7 @@ func New(cfg Config) (*Store, error) {
 
 // index is a store that knows its tensors, and neither ggml nor memory yet.
 func index(cfg Config) *Store {
-	s := &Store{cfg: cfg, lib: cfg.Library, align: leastAlign, wake: make(chan struct{}, 1)}
+	s := &Store{cfg: cfg, lib: cfg.Library, align: leastAlign, wake: make(chan struct{}, 1), lock: (*pages.Region).Lock}
 	for _, f := range cfg.Files {
 		s.align = max(s.align, int64(f.Align()))
 	}
@@ -349,6 +353,10 @@ func (s *Store) Bound() error {
 
 // Trace calls f for every slice that a token asks for, in order. It is for calibration and tests: nil ends it.
 func (s *Store) Trace(f func(tensor string, layer int, expert int32)) { s.trace = f }
+
+// Watch calls f when a graph of many tokens reaches a layer with experts, counted from 0, of so many: nil ends it. Such a graph
+// may take minutes. It is set between graphs.
+func (s *Store) Watch(f func(layer, layers int)) { s.reached = f }
 
 // Close gives the slots back. The model that uses the store must be gone.
 func (s *Store) Close() error {

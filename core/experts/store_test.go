@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmoe/bmoe/core/llama"
+	"github.com/bmoe/bmoe/platform/pages"
 )
 
 // memoryFile is a model file in memory that asks for aligned reads, as direct I/O does.
@@ -481,4 +482,126 @@ func TestAResidentTokenAllocatesNothing(t *testing.T) {
 	r.layer(t, 0, ids, rng)
 	r.exec = func(int) bool { return true }
 	assert.Zero(t, testing.AllocsPerRun(100, func() { r.compute(in) }))
+}
+
+// A system that locks so many bytes and no more leaves a cache that still computes: whole where it is not to be fitted, as
+// large as what was granted where it is, and ordinary memory where the grant is below the floor.
+func TestPin(t *testing.T) {
+	t.Parallel()
+	page := int64(pages.Size())
+	for name, c := range map[string]struct {
+		grant, floor int64 // of all the bytes, in hundredths
+		fit          bool
+		locked       [2]int64 // least and most, likewise
+		shrunk       bool
+	}{
+		"all is granted":              {grant: 100, floor: 10, fit: true, locked: [2]int64{100, 100}},
+		"a part, not fitted":          {grant: 50, floor: 10, locked: [2]int64{40, 50}},
+		"a part, fitted":              {grant: 50, floor: 10, fit: true, locked: [2]int64{35, 50}, shrunk: true},
+		"less than is worth having":   {grant: 5, floor: 10, fit: true, locked: [2]int64{0, 0}},
+		"the very first is refused":   {grant: 0, floor: 0, fit: true, locked: [2]int64{0, 50}, shrunk: true},
+		"refused, and a floor for it": {grant: 0, floor: 10, fit: true, locked: [2]int64{0, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, Config{Lanes: 2, Overlap: true}, 6, 64, 0.8)
+			var all, granted int64
+			for _, k := range r.classes {
+				all += int64(len(k.mem))
+			}
+			before := r.Bytes()
+			refusal := errors.New("no more")
+			r.lock = func(region *pages.Region, off, n int) error {
+				if granted+int64(n) > all*c.grant/100 {
+					return refusal
+				}
+				granted += int64(n)
+				return region.Lock(off, min(n, int(page))) // little, so that no limit of this process is met
+			}
+			p := r.Pin(c.fit, all*c.floor/100)
+			assert.GreaterOrEqual(t, p.Locked, all*c.locked[0]/100-2*page)
+			assert.LessOrEqual(t, p.Locked, all*c.locked[1]/100)
+			assert.Equal(t, c.shrunk, p.Shrunk)
+			assert.Equal(t, c.grant < 100, p.Why != nil)
+			if c.shrunk {
+				assert.Less(t, r.Bytes(), before)
+			} else {
+				assert.Equal(t, before, r.Bytes(), "the budget is left alone")
+			}
+			rng := rand.New(rand.NewPCG(9, 9))
+			for range 3 {
+				for _, tokens := range []int{1, 30} {
+					for l := range r.layers {
+						r.layer(t, l, route(rng, tokens, 4, r.experts), rng)
+					}
+				}
+			}
+		})
+	}
+}
+
+// What the system grants is found to the page, however the refusal falls.
+func TestPinTakesAllThatIsGranted(t *testing.T) {
+	t.Parallel()
+	page := int64(pages.Size())
+	r := newRig(t, Config{Lanes: 2}, 6, 64, 0.8)
+	c := r.classes[0]
+	whole := int64(len(c.mem)) / page
+	require.Greater(t, whole, int64(8))
+	for grant := range whole {
+		c.locked = 0
+		held := int64(0)
+		err := c.lockUpTo(func(_ *pages.Region, _, n int) error {
+			if held+int64(n) > grant*page {
+				return errors.New("no more")
+			}
+			held += int64(n)
+			return nil
+		}, int64(len(c.mem)), true)
+		require.Error(t, err)
+		require.Equal(t, grant*page, c.locked)
+	}
+	c.locked = 0
+}
+
+// A drive that failed once may answer again: after Recover the next graph is computed, to the right result.
+func TestRecover(t *testing.T) {
+	t.Parallel()
+	for _, tokens := range []int{1, 9} {
+		r := newRig(t, Config{Lanes: 4, Overlap: true}, 2, 16, 0.3)
+		rng := rand.New(rand.NewPCG(1, 1))
+		var broken atomic.Bool
+		broken.Store(true)
+		r.file.fail = func(int64) error {
+			if broken.Load() {
+				return errors.New("the drive is gone")
+			}
+			return nil
+		}
+		require.Equal(t, llama.StatusFailed, r.compute([]*llama.Tensor{r.node(0, route(rng, tokens, 4, 16), rng)}))
+		broken.Store(false)
+		r.Recover()
+		require.NoError(t, r.Err())
+		for range 4 {
+			for l := range r.layers {
+				r.layer(t, l, route(rng, tokens, 4, 16), rng)
+			}
+		}
+	}
+}
+
+// A wide graph says which layer it is at.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{Lanes: 2}, 3, 16, 0.5)
+	rng := rand.New(rand.NewPCG(1, 1))
+	var reached []int
+	r.Watch(func(layer, layers int) { reached = append(reached, layer); assert.Equal(t, 3, layers) })
+	for l := range r.layers {
+		r.layer(t, l, route(rng, 9, 4, 16), rng)
+	}
+	assert.Equal(t, []int{0, 0, 1, 1, 2, 2}, reached, "each stage of each layer")
+	r.Watch(nil)
+	r.layer(t, 0, route(rng, 9, 4, 16), rng)
+	assert.Len(t, reached, 6)
 }

@@ -36,6 +36,11 @@ type Record struct {
 	Took      float64   `json:"took"`           // per token
 	Credited  float64   `json:"credited"`       // hit rate
 	HitRate   float64   `json:"hit_rate"`       // measured; meaningful where Cache is not 0
+
+	CacheLocked  int64 `json:"cache_locked,omitempty"`  // bytes of the cache that were locked in place
+	CacheRefused int64 `json:"cache_refused,omitempty"` // of it, what the system refused to lock
+	DenseLocked  int64 `json:"dense_locked,omitempty"`  // of the dense set, likewise
+	DenseRefused int64 `json:"dense_refused,omitempty"`
 }
 
 // Log is a history in a directory. The zero Log keeps nothing.
@@ -78,7 +83,7 @@ func (l Log) Records() ([]Record, error) {
 // valid says whether a record can be: a rate is a share of one and nothing is negative.
 func (r Record) valid() bool {
 	share := func(v float64) bool { return v >= 0 && v <= 1 }
-	return r.Model != "" && r.Bytes > 0 && r.Tokens > 0 && r.Cache >= 0 && r.Predicted >= 0 && r.Took > 0 && share(r.Credited) && share(r.HitRate)
+	return r.Model != "" && r.Bytes > 0 && r.Tokens > 0 && r.Cache >= 0 && min(r.CacheLocked, r.CacheRefused, r.DenseLocked, r.DenseRefused) >= 0 && r.Predicted >= 0 && r.Took > 0 && share(r.Credited) && share(r.HitRate)
 }
 
 // Add appends a run and drops the oldest beyond Kept. The file is there whole or as it was.
@@ -132,4 +137,23 @@ func HitRate(records []Record, model string, bytes int64, used int, experts int6
 		}
 	}
 	return cache, rate, runs
+}
+
+// Locks is what the latest run that asked for locked memory was granted.
+type Locks struct {
+	Asked        bool
+	Refused      bool
+	Cache, Dense int64 // bytes granted
+}
+
+// Granted reads the locks of the latest run, of any model, that asked for some: what a system grants is not the model's.
+func Granted(records []Record) Locks {
+	for i := len(records) - 1; i >= 0; i-- {
+		r := records[i]
+		refused := r.CacheRefused > 0 || r.DenseRefused > 0
+		if refused || r.CacheLocked > 0 || r.DenseLocked > 0 {
+			return Locks{true, refused, r.CacheLocked, r.DenseLocked}
+		}
+	}
+	return Locks{}
 }

@@ -86,3 +86,18 @@ func TestHitRate(t *testing.T) {
 	_, _, runs = HitRate(nil, "m", 10, 0, 2000)
 	assert.Zero(t, runs)
 }
+
+// What the latest run was granted is known; runs that asked for nothing say nothing of it.
+func TestGranted(t *testing.T) {
+	t.Parallel()
+	locked := func(cache, refused, dense int64) Record {
+		r := run(1)
+		r.CacheLocked, r.CacheRefused, r.DenseLocked = cache, refused, dense
+		return r
+	}
+	assert.Equal(t, Locks{}, Granted(nil))
+	assert.Equal(t, Locks{}, Granted([]Record{run(1)}))
+	assert.Equal(t, Locks{Asked: true, Refused: true, Cache: 100, Dense: 7}, Granted([]Record{locked(100, 50, 7), run(2)}))
+	assert.Equal(t, Locks{Asked: true, Cache: 200}, Granted([]Record{locked(100, 50, 7), locked(200, 0, 0)}), "the latest counts")
+	assert.Equal(t, Locks{Asked: true, Refused: true}, Granted([]Record{locked(0, 50, 0)}))
+}

@@ -124,6 +124,9 @@ var rows = []*Param{
 		Default: "anon", Needs: streaming,
 		Help: "Where the weights that every token needs are: mmap, mapped from the file; warm, the same and read once; anon, memory of this process; pinned, memory that the system may not take back."},
 
+	{Name: "release-mmap", Group: groupStream, Scope: Run, Kind: Bool, Default: "off", Needs: streaming,
+		Help: "Give the mapping of the model's file back after loading. It always is where the dense weights are in memory; where they are mapped it stays, since they are used out of it."},
+
 	{Name: "cache-pin", Group: groupStream, Scope: Run, Kind: Bool, Default: "off", Needs: streaming,
 		Help: "Lock the expert cache in memory, as far as the system lets this process."},
 	{Name: "cache-pin-fit", Group: groupStream, Scope: Run, Kind: Bool, Default: "off", Needs: streaming,

@@ -119,6 +119,24 @@ func storesOf(m machine.Memory, p Policy) stores {
 	}
 }
 
+// refusals are the memory facts with what an earlier run was refused taken off: a refusal is data, and the next plan asks for
+// what was granted.
+func (s *state) refusals() machine.Memory {
+	m, h := s.machine.Memory, s.History
+	if !h.LockRefused {
+		return m
+	}
+	const why = "what an earlier run here was granted before the system refused"
+	if total, known := m.ExemptTotal.Get(); known && h.CacheLocked+h.DenseLocked < total {
+		m.ExemptTotal = machine.Known(h.CacheLocked+h.DenseLocked, why)
+	}
+	if lock, known := m.LockInPlace.Get(); !known || h.CacheLocked < lock {
+		m.LockInPlace = machine.Known(h.CacheLocked, why)
+	}
+	s.machine.Memory = m
+	return m
+}
+
 // wired says whether a total exists that a device which wires its buffers would take from. Where it holds neither the dense
 // set nor a token cycle, nothing of this run is locked, so there is nothing to outbid.
 func (s *state) wired() bool {

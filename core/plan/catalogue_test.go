@@ -963,6 +963,15 @@ var catalogue = []entry{
 		},
 	},
 	{
+		name: "machine that refused a lock before", why: "a refusal is data: the next plan asks for what was granted",
+		machine: laptop(gib(8), gib(9.6)), model: qwen, history: Credit{LockRefused: true, CacheLocked: gib(3), DenseLocked: gib(2)}, regime: ExpertsStream, outcome: Streams,
+		says: map[string]string{"cache-lock": "what an earlier run here was granted"},
+		check: func(t *testing.T, p Plan) {
+			assert.LessOrEqual(t, p.Figures.Cache, gib(3))
+			assert.Positive(t, p.Figures.CacheLocked)
+		},
+	},
+	{
 		name: "machine that never ran it", why: "linear in the share held, which is pessimistic and said to be derived",
 		machine: desktop(gib(32), gib(12)), model: qwen, regime: ExpertsStream, outcome: Streams,
 		check: func(t *testing.T, p Plan) {

@@ -107,7 +107,7 @@ func newState(in Input) *state {
 	s.context = s.chooseContext()
 	s.share = wholeModel(in.Model, s.width())
 	s.budget = budgetOf(s.machine.Memory, s.policy, s.memoryLimit())
-	s.exempt = storesOf(s.machine.Memory, s.policy)
+	s.exempt = storesOf(s.refusals(), s.policy)
 	if in.Session.PrefillDevice {
 		s.contenders = contendersOf(s.machine, s.policy)
 	}

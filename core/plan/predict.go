@@ -20,6 +20,10 @@ type Credit struct {
 	Runs       int     `json:"runs"`
 	CacheBytes int64   `json:"cache_bytes"` // that the runs had
 	HitRate    float64 `json:"hit_rate"`    // that they measured, in bytes
+
+	LockRefused bool  `json:"lock_refused"` // the latest run that asked for locked memory was refused some
+	CacheLocked int64 `json:"cache_locked"` // what it was granted for its cache
+	DenseLocked int64 `json:"dense_locked"` // and for its dense set
 }
 
 // historic says whether there is a history to credit a cache by. That of a cache which held everything says nothing of less.

@@ -114,11 +114,29 @@ func (s *state) sayMapping() {
 		cost += ": " + known(m.MappedRate) + " with it and " + known(m.UnmappedRate) + " without"
 	}
 	if s.allocation.denseHeld {
+		s.decide("release-mmap", "off", Derived, "there is nothing left to release: with the dense set held, the loader unmaps the file by itself",
+			"The file's mapping is gone after loading by itself")
 		s.note("mapping", "released", Derived, "no weight that is used is left in the mapping of the file, so it is released after loading; "+cost,
 			"The file is not kept mapped once what every token needs is in memory")
 		return
 	}
+	s.decide("release-mmap", "off", source, s.unreleasable(), "The file stays mapped, as "+s.mappedUse())
 	s.note("mapping", "kept", source, "the dense set is used out of the mapping of the file, so it stays; "+cost, "The file stays mapped, as what every token needs is used from there")
+}
+
+// unreleasable is why a mapping that is in use is not released.
+func (s *state) unreleasable() string {
+	if s.Model.TiedHead() {
+		return "the output head is the token embedding, which is used out of the mapping"
+	}
+	if s.Model.MTPLayers > 0 {
+		return "the layers that predict further tokens are used out of the mapping"
+	}
+	return "the " + size(s.share.dense()) + " that every token needs are used out of the mapping"
+}
+
+func (s *state) mappedUse() string {
+	return size(s.share.dense()) + " that every token needs are used from there"
 }
 
 // overlaps says whether experts in memory are computed while others are read: yes, unless a measurement here says that
