@@ -88,7 +88,11 @@ func (tc Toolchain) compiles(ctx context.Context, text string, flags ...string) 
 		return false
 	}
 	defer os.RemoveAll(dir)
-	args := append(strings.Fields(os.Getenv("CXXFLAGS")), "-x", "c++", "-o", filepath.Join(dir, "program"), "-")
+	own := strings.Fields(os.Getenv("CXXFLAGS"))
+	if tc.foreign != nil {
+		own = nil // they are for this machine's compiler
+	}
+	args := append(own, "-x", "c++", "-o", filepath.Join(dir, "program"), "-")
 	cmd := exec.CommandContext(ctx, tc.cxx, append(args, flags...)...)
 	cmd.Stdin = bytes.NewBufferString(text)
 	return cmd.Run() == nil

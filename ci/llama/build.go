@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -102,16 +101,20 @@ func buildGroup(ctx context.Context, source, cache string, pin Pin, tc Toolchain
 	defer os.RemoveAll(work)
 	build := filepath.Join(work, "build")
 
-	from, options := source, group[0].Configured(runtime.GOOS)
+	goos, _ := tc.System()
+	compilers, err := tc.configured(work)
+	if err != nil {
+		return err
+	}
+	from, options := source, group[0].Configured(goos)
 	if own := group[0].Own; own != nil {
 		from = filepath.Join(work, "own")
 		if err := os.CopyFS(from, own); err != nil {
 			return err
 		}
-		options = against(source, place(cache, pin, tc, backends.Base))
+		options = against(goos, source, place(cache, pin, tc, backends.Base))
 	}
-	configure := slices.Concat([]string{"-S", from, "-B", build, "-G", "Ninja",
-		"-DCMAKE_MAKE_PROGRAM=" + tc.ninja, "-DCMAKE_C_COMPILER=" + tc.c, "-DCMAKE_CXX_COMPILER=" + tc.cxx}, options)
+	configure := slices.Concat([]string{"-S", from, "-B", build, "-G", "Ninja"}, compilers, options)
 	var names, targets []string
 	for _, m := range group {
 		names, targets = append(names, m.Name), append(targets, m.Target)
@@ -131,7 +134,7 @@ func buildGroup(ctx context.Context, source, cache string, pin Pin, tc Toolchain
 
 	for _, m := range group {
 		whole := filepath.Join(work, m.Name)
-		if err := collect(source, build, whole, m); err != nil {
+		if err := collect(source, build, whole, tc, m); err != nil {
 			return err
 		}
 		folder := place(cache, pin, tc, m)
@@ -146,10 +149,10 @@ func buildGroup(ctx context.Context, source, cache string, pin Pin, tc Toolchain
 }
 
 // against are the options of a build of our own sources: llama.cpp's source, and the libraries that were made of it.
-func against(source, base string) []string {
+func against(goos, source, base string) []string {
 	var libraries []string
 	for _, name := range slices.Backward(backends.BaseLibraries) { // each before what it needs
-		libraries = append(libraries, filepath.Join(base, "bin", LibraryName(runtime.GOOS, name)))
+		libraries = append(libraries, filepath.Join(base, "bin", LibraryName(goos, name)))
 	}
 	return []string{"-DCMAKE_BUILD_TYPE=Release", "-DLLAMA=" + source, "-DLIBRARIES=" + strings.Join(libraries, ";")}
 }
@@ -198,7 +201,8 @@ var headers = []string{"include/*.h", "ggml/include/*.h", "ggml/src/ggml-backend
 
 // collect copies what a module's build made into the folder to: bin/ for what belongs beside the binary and, with the base,
 // include/ for the headers it was built from and licenses/ for llama.cpp's.
-func collect(source, build, to string, m backends.Module) error {
+func collect(source, build, to string, tc Toolchain, m backends.Module) error {
+	goos, _ := tc.System()
 	bin := filepath.Join(to, "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return err
@@ -208,7 +212,7 @@ func collect(source, build, to string, m backends.Module) error {
 		libraries = backends.BaseLibraries
 	}
 	for _, name := range libraries {
-		file := LibraryName(runtime.GOOS, name)
+		file := LibraryName(goos, name)
 		// Opened through whatever links the build made: what is kept is a plain file.
 		if err := copyFile(filepath.Join(build, "bin", file), filepath.Join(bin, file)); err != nil {
 			return err
@@ -224,7 +228,7 @@ func collect(source, build, to string, m backends.Module) error {
 	if m.Name != backends.Base.Name {
 		return nil
 	}
-	if err := LinkNeeded(bin); err != nil {
+	if err := errors.Join(tc.collectRuntime(bin), LinkNeeded(bin)); err != nil {
 		return err
 	}
 	if err := os.Mkdir(filepath.Join(to, "include"), 0o755); err != nil {

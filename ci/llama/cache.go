@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/bmoe/bmoe/backends"
 )
@@ -51,11 +50,12 @@ type recipe struct {
 const layout = 1
 
 func newRecipe(pin Pin, tc Toolchain, m backends.Module) recipe {
+	goos, goarch := tc.System()
 	return recipe{
 		Tree:      pin.Tree,
-		System:    runtime.GOOS + "/" + runtime.GOARCH,
+		System:    goos + "/" + goarch,
 		Toolchain: tc,
-		Options:   m.Configured(runtime.GOOS),
+		Options:   m.Configured(goos),
 		Target:    m.Target,
 		Layout:    layout,
 		Own:       hashes(m.Own),

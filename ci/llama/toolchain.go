@@ -15,9 +15,13 @@ import (
 type Toolchain struct {
 	C, CXX  string // what each says to --version, first line
 	Machine string // what it compiles for
-	Flags   string // CFLAGS, CXXFLAGS and LDFLAGS of the environment
+	Flags   string // CFLAGS, CXXFLAGS and LDFLAGS of the environment, none of which are for another system's
+
+	Cross []string `json:",omitempty"` // flags that a compiler for another system takes
 
 	c, cxx, cmake, ninja string // paths
+	goos, goarch         string // of another system
+	foreign              *foreign
 }
 
 // HostToolchain asks this machine's compilers who they are: CC and CXX if those are set, else the first that is found.
@@ -39,6 +43,11 @@ func HostToolchain(ctx context.Context) (Toolchain, error) {
 		cmake: tools.CMake.Path(),
 		ninja: tools.Ninja.Path(),
 	}
+	return tc, tc.ask(ctx)
+}
+
+// ask has the compilers say who they are.
+func (tc *Toolchain) ask(ctx context.Context) error {
 	for _, ask := range []struct {
 		answer *string
 		path   string
@@ -50,12 +59,12 @@ func HostToolchain(ctx context.Context) (Toolchain, error) {
 	} {
 		out, err := exec.CommandContext(ctx, ask.path, ask.arg).Output()
 		if err != nil {
-			return Toolchain{}, fmt.Errorf("%s %s: %w; llama.cpp is built with gcc or clang", ask.path, ask.arg, err)
+			return fmt.Errorf("%s %s: %w; llama.cpp is built with gcc or clang", ask.path, ask.arg, err)
 		}
 		first, _, _ := bytes.Cut(out, []byte("\n"))
 		*ask.answer = strings.TrimSpace(string(first))
 	}
-	return tc, nil
+	return nil
 }
 
 // environment is the compiler's: the person's own flags, and the folders' names kept out of what is built, so that two folders
@@ -64,6 +73,10 @@ func HostToolchain(ctx context.Context) (Toolchain, error) {
 func (tc Toolchain) environment(source, build string) []string {
 	flags := fmt.Sprintf("-ffile-prefix-map=%s=llama.cpp -ffile-prefix-map=%s=build", source, build)
 	env := append(os.Environ(), "GIT_DIR="+os.DevNull)
+	if tc.foreign != nil {
+		flags = strings.TrimSpace(strings.Join(tc.foreign.flags, " ") + " " + flags)
+		return append(env, "CFLAGS="+flags, "CXXFLAGS="+flags, "LDFLAGS=")
+	}
 	for _, name := range []string{"CFLAGS", "CXXFLAGS"} {
 		env = append(env, name+"="+strings.TrimSpace(os.Getenv(name)+" "+flags))
 	}

@@ -28,10 +28,11 @@ var systems = []system{
 
 // toolchain is what builds llama.cpp for the system on this machine. The error says what that takes where there is none.
 func (s system) toolchain(ctx context.Context) (llama.Toolchain, error) {
-	if s.OS == runtime.GOOS && s.Arch == runtime.GOARCH {
-		return llama.HostToolchain(ctx)
+	tc, err := llama.For(ctx, s.OS, s.Arch)
+	if err != nil && (s.OS != runtime.GOOS || s.Arch != runtime.GOARCH) {
+		err = fmt.Errorf("its libraries take %s", s.takes)
 	}
-	return llama.Toolchain{}, fmt.Errorf("its libraries take %s", s.takes)
+	return tc, err
 }
 
 // part is a system and what became of its release here.
