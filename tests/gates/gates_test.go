@@ -32,10 +32,11 @@ type setting struct {
 	direct  bool
 	dense   string
 	ubatch  int
+	pin     bool
 }
 
 func (s setting) String() string {
-	return fmt.Sprintf("%s,cache=%s,overlap=%t,lanes=%d,direct=%t,dense=%s,ubatch=%d", s.model, s.cache, s.overlap, s.lanes, s.direct, s.dense, s.ubatch)
+	return fmt.Sprintf("%s,cache=%s,overlap=%t,lanes=%d,direct=%t,dense=%s,ubatch=%d,pin=%t", s.model, s.cache, s.overlap, s.lanes, s.direct, s.dense, s.ubatch, s.pin)
 }
 
 // factors are the values that a setting's fields take.
@@ -45,26 +46,27 @@ var factors = [][]any{
 	{true, false},
 	{1, 2, 8},
 	{true, false},
-	{"mmap", "anon"},
+	{"mmap", "anon", "pinned"},
 	{1, 33, 512},
+	{true, false},
 }
 
 func settingOf(v []any) setting {
-	return setting{v[0].(string), v[1].(string), v[2].(bool), v[3].(int), v[4].(bool), v[5].(string), v[6].(int)}
+	return setting{v[0].(string), v[1].(string), v[2].(bool), v[3].(int), v[4].(bool), v[5].(string), v[6].(int), v[7].(bool)}
 }
 
 // quick is the set that every test run takes: each model once, each value of every factor, and what broke before.
 var quick = []setting{
-	{"qwen3moe-20m", "none", true, 2, true, "anon", 512},
-	{"qwen3moe-20m", "half", true, 8, true, "anon", 33},
-	{"gpt-oss-20m", "starved", true, 8, true, "anon", 512},
-	{"deepseek2-20m", "half", false, 1, false, "mmap", 33},
-	{"deepseek2-fused-20m", "whole", true, 2, true, "anon", 512},
-	{"glm4moe-20m", "half", true, 8, true, "mmap", 512},
-	{"qwen3moe-kquant-20m", "starved", false, 2, true, "anon", 512},
-	{"qwen3moe-iq-20m", "half", true, 1, true, "anon", 512},
-	{"qwen3moe-odd-20m", "half", true, 8, true, "anon", 512},
-	{"qwen3moe-shards-20m", "none", true, 2, false, "anon", 1},
+	{"qwen3moe-20m", "none", true, 2, true, "anon", 512, false},
+	{"qwen3moe-20m", "half", true, 8, true, "anon", 33, true},
+	{"gpt-oss-20m", "starved", true, 8, true, "anon", 512, false},
+	{"deepseek2-20m", "half", false, 1, false, "mmap", 33, false},
+	{"deepseek2-fused-20m", "whole", true, 2, true, "anon", 512, false},
+	{"glm4moe-20m", "half", true, 8, true, "mmap", 512, false},
+	{"qwen3moe-kquant-20m", "starved", false, 2, true, "anon", 512, true},
+	{"qwen3moe-iq-20m", "half", true, 1, true, "anon", 512, false},
+	{"qwen3moe-odd-20m", "half", true, 8, true, "pinned", 512, true},
+	{"qwen3moe-shards-20m", "none", true, 2, false, "anon", 1, false},
 }
 
 func TestStreamedEqualsPlain(t *testing.T) {
@@ -85,6 +87,7 @@ func TestStreamedEqualsPlain(t *testing.T) {
 			session, err := engine.Open(context.Background(), engine.Config{
 				Model: path, Context: 1024, Ubatch: s.ubatch, Threads: 2, Stream: true,
 				CacheBytes: cache, Overlap: s.overlap, Lanes: s.lanes, Direct: s.direct, Dense: s.dense,
+				CachePin: s.pin, CachePinFit: s.pin,
 			})
 			require.NoError(t, err)
 			got := run(t, session)
