@@ -40,7 +40,7 @@ var foreigners = map[string]foreign{
 		// Older headers of mingw have these names for a process alone; the values are the same.
 		flags: []string{"-DTHREAD_POWER_THROTTLING_STATE=PROCESS_POWER_THROTTLING_STATE",
 			"-DTHREAD_POWER_THROTTLING_CURRENT_VERSION=PROCESS_POWER_THROTTLING_CURRENT_VERSION",
-			"-DTHREAD_POWER_THROTTLING_EXECUTION_SPEED=PROCESS_POWER_THROTTLING_EXECUTION_SPEED", "-DThreadPowerThrottling=ProcessPowerThrottling"},
+			"-DTHREAD_POWER_THROTTLING_EXECUTION_SPEED=PROCESS_POWER_THROTTLING_EXECUTION_SPEED"},
 		// The compiler's runtime is inside each library, and none exports it: one that did would have the next fail to link.
 		link:    []string{"-static-libgcc", "-static-libstdc++", "-Wl,--exclude-libs,ALL", "-Wl,--no-insert-timestamp"},
 		runtime: []string{"libwinpthread-1.dll"},
