@@ -49,9 +49,8 @@ type lab struct {
 // confined is what was measured in a group of one size.
 type confined struct {
 	size      int64
-	plan      plan.Plan // of the first run, made again from the facts that it saved
-	corrected plan.Plan // the same with the hit rate that was measured
-	first     history.Record
+	plan      plan.Plan            // of the first run, made again from the facts that it saved
+	corrected plan.Plan            // the same with the hit rate that was measured
 	rounds    map[string][]outcome // by name of the setting; "auto" is --auto alone, from the second run on
 	settings  []setting
 	errs      []string
