@@ -17,23 +17,27 @@ import (
 // and what one would be asked is asked here.
 type Again func(ctx context.Context, args ...string) ([]byte, error)
 
-// answerTime is how long a child may take to answer.
-const answerTime = 2 * time.Minute
+// ErrNoAnswer is of a child that was ended because its time was over.
+var ErrNoAnswer = errors.New("no answer within")
 
-// Isolated starts children of this executable, and ends one that does not answer in its time.
-func Isolated(ctx context.Context, args ...string) ([]byte, error) {
-	limited, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	out, err := process.Again(limited, args...)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return nil, fmt.Errorf("no answer within %s", answerTime)
+// Isolated starts children of this executable, and ends one that does not answer within the limit. What a child printed
+// before it failed comes with the error.
+func Isolated(limit time.Duration) Again {
+	return func(ctx context.Context, args ...string) ([]byte, error) {
+		limited, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		out, err := process.Again(limited, args...)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			return out, fmt.Errorf("%w %s", ErrNoAnswer, limit)
+		}
+		return out, err
 	}
-	return out, err
 }
 
 // children are the hidden modes by the flag that asks for them. Each takes one argument and prints one line of JSON.
 var children = map[string]func(argument string, out io.Writer) error{
-	ChildPlace: func(request string, out io.Writer) error { return Projector{Load: beside}.Child(request, out) },
+	ChildPlace:    func(request string, out io.Writer) error { return Projector{Load: beside}.Child(request, out) },
+	ChildHeadroom: headroomChild,
 }
 
 // Child does what a hidden mode asks, if the program's arguments ask for one, and says how the program ends then.

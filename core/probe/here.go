@@ -29,8 +29,6 @@ func Here(load func() (*llama.Library, error), again Again) Instruments {
 		},
 		Placement: Projector{Load: load, Again: again}.Place,
 		Drive:     Storage,
-		Headroom: func(context.Context, machine.Memory, func(float64)) (machine.Fact[int64], error) {
-			return machine.Fact[int64]{}, nil
-		},
+		Headroom:  Holder{again}.Headroom,
 	}
 }

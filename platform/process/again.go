@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Again runs this program again with these arguments and gives what it printed. The error says how the child ended, where it
+// Again runs this program again with these arguments and gives what it printed, also where it failed. The error says how the child ended, where it
 // did not end well: a signal, an exit status, or ctx's end, which kills it.
 func Again(ctx context.Context, args ...string) ([]byte, error) {
 	exe, err := Executable()
@@ -17,7 +17,7 @@ func Again(ctx context.Context, args ...string) ([]byte, error) {
 	child.WaitDelay = time.Second // for what the child itself started and left with the pipe open
 	out, err := child.Output()
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return out, ctx.Err()
 	}
 	return out, err
 }

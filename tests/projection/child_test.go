@@ -1,6 +1,8 @@
 package projection
 
 import (
+	"time"
+
 	"context"
 	"errors"
 	"os"
@@ -12,6 +14,9 @@ import (
 	"github.com/bmoe/bmoe/core/machine"
 	"github.com/bmoe/bmoe/core/probe"
 )
+
+// isolated starts this test's program again.
+var isolated = probe.Isolated(2 * time.Minute)
 
 // TestMain makes this program the child of a projection where it is started as one.
 func TestMain(m *testing.M) {
@@ -29,7 +34,7 @@ func TestAChildProjectsTheSame(t *testing.T) {
 		{Name: "UNTRIED0", Usable: machine.Unknown[bool]("nobody tried")},
 		{Name: "BROKEN0", Usable: machine.Known(false, "its probe ended")},
 	}
-	found, err := probe.Projector{Again: probe.Isolated}.Place(t.Context(), r, devices)
+	found, err := probe.Projector{Again: isolated}.Place(t.Context(), r, devices)
 	require.NoError(t, err)
 	assert.Equal(t, project(t, path, m, r.Session), found.Projection)
 	assert.Empty(t, found.Devices)
@@ -46,10 +51,10 @@ func TestADeviceInTheWayIsLeftOut(t *testing.T) {
 		if asked++; asked == 1 {
 			return nil, errors.New("signal 11")
 		}
-		return probe.Isolated(ctx, args...)
+		return isolated(ctx, args...)
 	}
 	for want, runner := range map[string]func(context.Context, ...string) ([]byte, error){
-		"the devices were left out: nothing can be projected for it: there is no device GONE0": probe.Isolated,
+		"the devices were left out: nothing can be projected for it: there is no device GONE0": isolated,
 		"the devices were left out: the process that projects it ended: signal 11":             dying,
 	} {
 		found, err := probe.Projector{Again: runner}.Place(t.Context(), r, usable)
@@ -75,14 +80,14 @@ func TestWhatStandsInTheWayIsSaid(t *testing.T) {
 		again   func(context.Context, ...string) ([]byte, error)
 		want    string
 	}{
-		{"metadata that a check of llama.cpp ends the process over", probe.Request{Model: m, Path: path, Session: lying}, probe.Isolated, "llama.cpp can't go on with it: "},
-		{"a type that is none", probe.Request{Model: m, Path: path, Session: probe.Session{Context: 64, Ubatch: 64, TypeK: "q9"}}, probe.Isolated, `"q9" is no ggml type`},
-		{"no context", probe.Request{Model: m, Path: path}, probe.Isolated, "is none"},
-		{"no file", probe.Request{Model: m, Path: path + ".gone", Session: session}, probe.Isolated, "nothing can be projected for it"},
+		{"metadata that a check of llama.cpp ends the process over", probe.Request{Model: m, Path: path, Session: lying}, isolated, "llama.cpp can't go on with it: "},
+		{"a type that is none", probe.Request{Model: m, Path: path, Session: probe.Session{Context: 64, Ubatch: 64, TypeK: "q9"}}, isolated, `"q9" is no ggml type`},
+		{"no context", probe.Request{Model: m, Path: path}, isolated, "is none"},
+		{"no file", probe.Request{Model: m, Path: path + ".gone", Session: session}, isolated, "nothing can be projected for it"},
 		{"a child that dies", probe.Request{Model: m, Path: path, Session: session}, answers("", errors.New("signal 11")), "the process that projects it ended: signal 11"},
 		{"a child that prints garbage", probe.Request{Model: m, Path: path, Session: session}, answers("Segm", nil), "printed is no placement"},
 		{"a child that answers for another session", probe.Request{Model: m, Path: path, Session: session}, answers(`{"projection":{"width":64}}`, nil), "for another session"},
-		{"no model", probe.Request{}, probe.Isolated, "no model was named"},
+		{"no model", probe.Request{}, isolated, "no model was named"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			found, err := probe.Projector{Again: test.again}.Place(t.Context(), test.request, nil)
@@ -94,6 +99,6 @@ func TestWhatStandsInTheWayIsSaid(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	_, err := probe.Projector{Again: probe.Isolated}.Place(ended, probe.Request{Model: m, Path: path, Session: session}, nil)
+	_, err := probe.Projector{Again: isolated}.Place(ended, probe.Request{Model: m, Path: path, Session: session}, nil)
 	assert.ErrorIs(t, err, context.Canceled)
 }
