@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -166,8 +167,31 @@ func (l *look) processor(ctx context.Context) (err error) {
 }
 
 func (l *look) placement(ctx context.Context) (err error) {
+	if why := l.beyond(); why != "" {
+		l.found.Placement = plan.Placement{Projection: plan.Projection{Why: why}}
+		return nil
+	}
 	l.found.Placement, err = l.Placement(ctx, l.Request, l.found.Machine.Devices)
 	return err
+}
+
+// leastPerElement is what an element of a KV cache takes in the smallest of its types, in bytes.
+const leastPerElement = 0.5
+
+// beyond says why a session is beyond this machine, so that nobody need project it, or "". Projecting takes a time that grows
+// with the context: minutes for one of millions of tokens.
+func (l *look) beyond() string {
+	room := l.found.Machine.Memory.Total.Or(0)
+	if room == 0 || l.Model == nil {
+		return ""
+	}
+	for _, d := range l.found.Machine.Devices {
+		room += d.Total.Or(0)
+	}
+	if kv := l.Model.KVBytes(l.Session.Context, leastPerElement, leastPerElement); kv > room {
+		return fmt.Sprintf("a context of %d tokens takes %d MiB at the least, more than there is memory", l.Session.Context, kv>>20)
+	}
+	return ""
 }
 
 func (l *look) drive(ctx context.Context) (err error) {

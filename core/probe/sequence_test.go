@@ -126,3 +126,21 @@ func TestLookEnds(t *testing.T) {
 	assert.GreaterOrEqual(t, told, 5)
 	assert.GreaterOrEqual(t, found.Took(), found.Steps[0].Took)
 }
+
+// A context that no memory here holds is not projected, which would take minutes; one that might be held is.
+func TestLookLeavesTheImpossibleUnprojected(t *testing.T) {
+	t.Parallel()
+	m := sharded()
+	m.Tensors = append(m.Tensors, model.Tensor{Name: "blk.0.attn_k.weight", Dims: [4]int64{64, 512, 1, 1}}, model.Tensor{Name: "blk.0.attn_v.weight", Dims: [4]int64{64, 512, 1, 1}})
+	for context, projected := range map[int]bool{4096: true, 1 << 20: true, 1<<31 - 1: false} {
+		var used []string
+		in := recorder(&used)
+		in.Machine = func() (machine.Profile, error) {
+			return machine.Profile{Memory: machine.Memory{Total: machine.Known(int64(1<<30), "")}}, nil
+		}
+		found, err := in.Look(t.Context(), Request{Model: m, Path: "m.gguf", Session: Session{Context: context, Ubatch: context}})
+		require.NoError(t, err)
+		assert.Equal(t, projected, strings.Contains(strings.Join(used, " "), "placement"), context)
+		assert.Equal(t, projected, found.Placement.Projection.Why == "", found.Placement.Projection.Why)
+	}
+}
