@@ -114,7 +114,7 @@ func (s *state) sayCache() {
 // nothing is held. Its cost is that, not the cost of the allocation it refuses.
 func (s *state) decline() {
 	f := &s.plan.Figures
-	why := "and the drive's read rate was never measured, so streaming without a cache has no price"
+	why := "and the drive's read rate was never measured" + from(s.machine.Storage.From) + ", so streaming without a cache has no price"
 	if f.Uncached > 0 {
 		why = "and " + took(f.Uncached) + " of uncached reads per token are no better than " + took(f.Mapped) + " for the file left mapped"
 	}

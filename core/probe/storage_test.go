@@ -56,15 +56,34 @@ type simulated struct {
 	latency time.Duration
 	rate    int64
 	fails   func(read int64) error
+	held    func(read int64) time.Duration // what a mapping adds to a read
+	unheld  error                          // why none can be made
+	mapped  atomic.Int64
 	reads   atomic.Int64
 	bus     chan struct{}
+}
+
+func (s *simulated) hold() (io.Closer, error) {
+	if s.unheld == nil {
+		s.mapped.Add(1)
+	}
+	return mapping{s}, s.unheld
+}
+
+type mapping struct{ of *simulated }
+
+func (m mapping) Close() error {
+	m.of.mapped.Add(-1)
+	return nil
 }
 
 func (s *simulated) Direct() bool { return s.align > 1 }
 func (s *simulated) Align() int   { return s.align }
 func (s *simulated) Size() int64  { return s.size }
+func (s *simulated) Path() string { return "test.gguf" }
 func (s *simulated) ReadAt(p []byte, off int64) (int, error) {
-	if n := s.reads.Add(1); s.fails != nil {
+	n := s.reads.Add(1)
+	if s.fails != nil {
 		if err := s.fails(n); err != nil {
 			return 0, err
 		}
@@ -74,6 +93,9 @@ func (s *simulated) ReadAt(p []byte, off int64) (int, error) {
 	}
 	time.Sleep(s.latency)
 	s.bus <- struct{}{}
+	if s.mapped.Load() > 0 && s.held != nil {
+		time.Sleep(s.held(n))
+	}
 	time.Sleep(time.Duration(float64(len(p)) / float64(s.rate) * float64(time.Second)))
 	<-s.bus
 	if rest := s.size - off; rest < int64(len(p)) {
@@ -82,12 +104,22 @@ func (s *simulated) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
+// lone is a model of two slices, in a shard each.
+func lone(t testing.TB) *model.Profile {
+	p := *moe(t, 1, 1, 448)
+	p.Shards = []model.Shard{{Name: "1.gguf", Bytes: 1 << 20}, {Name: "2.gguf", Bytes: 1 << 20}}
+	p.Tensors[1].Shard, p.Tensors[1].Offset = 1, p.Tensors[0].Offset
+	m, err := model.New(p)
+	require.NoError(t, err)
+	return m
+}
+
 func measured(t *testing.T, s *simulated, m *model.Profile, page int64) machine.Storage {
 	var found machine.Storage
 	synctest.Test(t, func(t *testing.T) {
 		s.bus = make(chan struct{}, 1)
 		var last float64
-		d := drive{file: s}
+		d := drive{file: s, hold: s.hold}
 		found = d.measure(t.Context(), m, page, func(fraction float64) {
 			assert.Greater(t, fraction, last)
 			last = fraction
@@ -122,8 +154,74 @@ func TestRates(t *testing.T) {
 	require.True(t, ok)
 	assert.InEpsilon(t, 4096/(100e-6+4096/1e9), refault, 0.01)
 	assert.Contains(t, found.Refault.From(), "4096 bytes")
-	assert.Contains(t, found.From, "direct reads")
-	assert.False(t, found.MappingSerialises.Known())
+	assert.Regexp(t, `^direct reads at random places among the experts, the median of 3, in 1\.[0-9] s$`, found.From, "a quiet drive is not called otherwise")
+}
+
+// A mapping is said to slow reads only where every sample with it is clearly slower than every one without, and never said
+// not to.
+func TestMappingSlowsReads(t *testing.T) {
+	t.Parallel()
+	const never = "such reads were not seen to be slower with the file mapped, which is no evidence that a run's are not: --release-mmap on and off would tell"
+	for name, c := range map[string]struct {
+		held   func(read int64) time.Duration
+		unheld error
+		align  int
+		m      *model.Profile
+		yes    bool
+		rates  bool
+		from   string
+	}{
+		"it does":             {held: func(int64) time.Duration { return 400 * time.Microsecond }, yes: true, rates: true, from: "each of 3 samples with the file mapped was slower than each without"},
+		"it does not":         {rates: true, from: never},
+		"by little":           {held: func(int64) time.Duration { return 20 * time.Microsecond }, rates: true, from: never},
+		"now and then":        {held: func(read int64) time.Duration { return time.Duration(read/1000%2) * 400 * time.Microsecond }, rates: true, from: never},
+		"it cannot be mapped": {unheld: errors.New("map test.gguf: cannot allocate memory"), from: "map test.gguf: cannot allocate memory"},
+		"ordinary reads":      {align: 1, from: "only reads past the system's file cache are slowed by one"},
+		"one expert":          {m: moe(t, 1, 1, 448), rates: true, from: never},
+		"one slice":           {m: lone(t), from: "the experts are too few to be read several at a time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &simulated{size: 1 << 40, align: max(c.align, 1), latency: 100 * time.Microsecond, rate: 1e9, held: c.held, unheld: c.unheld}
+			if c.align == 0 {
+				s.align = 512
+			}
+			m := c.m
+			if m == nil {
+				m = moe(t, 24, 64, 448)
+			}
+			found := measured(t, s, m, 4096)
+			assert.Equal(t, c.yes, machine.IsYes(found.MappingSerialises))
+			assert.False(t, machine.IsNo(found.MappingSerialises))
+			assert.Equal(t, c.from, found.MappingSerialises.From())
+			assert.Equal(t, c.rates, found.MappedRate.Known())
+			assert.Equal(t, c.rates, found.UnmappedRate.Known())
+			assert.NotEmpty(t, found.Curve)
+			assert.Zero(t, s.mapped.Load(), "what was mapped is not any more")
+		})
+	}
+}
+
+// A drive that is not quiet is said to be so, and one that is fast only at first.
+func TestUnsteadyDrives(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rates [][]float64
+		says  string
+	}{
+		"quiet":                    {[][]float64{{100, 105, 101}, {200, 190, 198}}, ""},
+		"one point is not":         {[][]float64{{100, 105, 101}, {200, 150, 198}}, "; repeats differ up to 1.33 times, so the drive is not quiet"},
+		"bursts":                   {[][]float64{{150, 105, 100}, {300, 190, 198}}, "; repeats differ up to 1.58 times and all get slower, as of a drive that is fast in bursts"},
+		"slower in one point only": {[][]float64{{150, 105, 100}, {190, 190, 198}}, "; repeats differ up to 1.50 times, so the drive is not quiet"},
+		"ended early":              {[][]float64{{150, 100}, {150}}, "; repeats differ up to 1.50 times, so the drive is not quiet"},
+		"nothing":                  {[][]float64{nil, nil}, ""},
+	} {
+		var s samples
+		for _, rates := range c.rates {
+			s.slice = append(s.slice, &point{rates: rates})
+		}
+		assert.Equal(t, c.says, s.unsteady(), name)
+	}
 }
 
 // Drives of every kind are measured in about a second, which a slow one may exceed by its last reads.
@@ -146,7 +244,7 @@ func TestTakesAboutASecond(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := c.drive
 				s.size, s.align, s.bus = 1<<40, 4096, make(chan struct{}, 1)
-				d := drive{file: s}
+				d := drive{file: s, hold: s.hold}
 				begin := time.Now()
 				found := d.measure(t.Context(), m, 4096, func(float64) {})
 				assert.LessOrEqual(t, time.Since(begin), c.most)
@@ -224,7 +322,7 @@ func TestReadFails(t *testing.T) {
 		assert.Equal(t, Unread("input/output error"), measured(t, s, m, 4096))
 	}
 	short := &simulated{size: 1 << 20, align: 512, rate: 1e9}
-	assert.Regexp(t, "^the file has 1048576 bytes now and ends before the experts at [0-9]+$", measured(t, short, m, 4096).From)
+	assert.Regexp(t, "^test.gguf has 1048576 bytes now and ends before the experts at [0-9]+$", measured(t, short, m, 4096).From)
 }
 
 // Neither a person who interrupts nor the plan waits for a drive that hangs.

@@ -22,6 +22,14 @@ const maxAlign = 1 << 20
 // usualAlign is tried where the system states none, or states one that reads do not work with.
 const usualAlign = 4096
 
+// block is what the address, the offset and the length of direct reads must be multiples of, and whether the system says so
+// of this very file or something stands in for that.
+type block struct {
+	bytes  int
+	from   string
+	stated bool
+}
+
 // Advice is how a file will be read.
 type Advice int
 
@@ -37,6 +45,8 @@ type File struct {
 	path   string
 	size   int64
 	align  int
+	from   string
+	stated bool
 	direct bool
 	why    string
 	handle handle
@@ -57,7 +67,7 @@ func Open(path string, direct bool) (*File, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	f := &File{path: path, align: 1, handle: h, why: "not asked for"}
+	f := &File{path: path, align: 1, from: "ordinary reads need none", handle: h, why: "not asked for"}
 	if f.size, err = h.size(); err != nil {
 		return nil, errors.Join(&os.PathError{Op: "read the size of", Path: path, Err: err}, h.close())
 	}
@@ -80,21 +90,22 @@ func (f *File) openDirect() (*File, error) {
 	if f.size == 0 {
 		return nil, errors.New("the file is empty")
 	}
-	align, err := f.handle.directAlign()
+	b, err := f.handle.directBlock()
 	if err != nil {
 		return nil, err
 	}
-	if align > maxAlign || bits.OnesCount(uint(align)) != 1 {
-		return nil, fmt.Errorf("the file system states an alignment of %d bytes", align)
+	if b.bytes > maxAlign || bits.OnesCount(uint(b.bytes)) != 1 {
+		return nil, fmt.Errorf("the file system states an alignment of %d bytes", b.bytes)
 	}
 	h, err := openHandle(f.path, true)
 	if err != nil {
 		return nil, fmt.Errorf("the file system refuses direct reads: %w", err)
 	}
-	d := &File{path: f.path, size: f.size, align: align, direct: true, why: "direct reads return what ordinary reads do", handle: h}
+	d := &File{path: f.path, size: f.size, align: b.bytes, from: b.from, stated: b.stated, direct: true, why: "direct reads return what ordinary reads do", handle: h}
 	err = f.compare(d)
-	if err != nil && align < usualAlign {
-		d.align = usualAlign
+	if err != nil && b.bytes < usualAlign {
+		d.from = fmt.Sprintf("%s, and reads of %d bytes do not work: %v; blocks of %d do", b.from, b.bytes, err, usualAlign)
+		d.align, d.stated = usualAlign, false
 		err = f.compare(d)
 	}
 	if err != nil {
@@ -108,7 +119,8 @@ var comparing sync.Mutex
 
 // compare reads blocks of one file through the cache, f, and past it, d, and says how they differ. Where the system tells
 // what it has cached, a block that was not there before a direct read and is there after it speaks against d. Another
-// process may have read it in that moment, so a single block that stayed away clears d.
+// process may have read it in that moment, so a single block that stayed away clears d. Whether the system tells is seen by
+// an ordinary read, which leaves its block there; where it does not, it may have counted what came from storage.
 func (f *File) compare(d *File) error {
 	comparing.Lock()
 	defer comparing.Unlock()
@@ -129,17 +141,20 @@ func (f *File) compare(d *File) error {
 		off := block * align
 		dropped := f.handle.drop(off&^(unit-1), unit, false) == nil && f.absent(off, align)
 		clear(past)
-		n, err := d.ReadAt(past, off)
+		var n int
+		stored, counted := f.handle.stored(func() { n, err = d.ReadAt(past, off) })
 		if err != nil && err != io.EOF {
 			return fmt.Errorf("direct reads fail: %w", err)
 		}
+		away := f.absent(off, align)
+		m, err := f.ReadAt(through, off)
+		tells := dropped && !f.absent(off, align)
 		switch {
-		case dropped && f.absent(off, align):
+		case tells && away, !tells && counted && stored:
 			stayed++
-		case dropped:
+		case tells, counted:
 			came++
 		}
-		m, err := f.ReadAt(through, off)
 		if err != nil && err != io.EOF {
 			return fmt.Errorf("ordinary reads fail: %w", err)
 		}
@@ -148,7 +163,7 @@ func (f *File) compare(d *File) error {
 		}
 	}
 	if came > 0 && stayed == 0 {
-		return errors.New("the file system answers direct reads from its cache")
+		return errors.New("the file system answers direct reads from memory")
 	}
 	return nil
 }
@@ -168,6 +183,10 @@ func (f *File) Why() string { return f.why }
 // Align is what the address, the offset and the length of a read must be multiples of, in bytes: a power of two, 1 for
 // ordinary reads.
 func (f *File) Align() int { return f.align }
+
+// AlignFrom says, for people, where Align is from, and whether the system states it of this file's direct reads. Where it
+// states none, or one that reads do not work with, Align is one that they were seen to work with.
+func (f *File) AlignFrom() (from string, stated bool) { return f.from, f.stated }
 
 // Size is the file's size when it was opened, in bytes.
 func (f *File) Size() int64 { return f.size }

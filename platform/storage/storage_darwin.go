@@ -21,8 +21,16 @@ func openHandle(path string, direct bool) (handle, error) {
 	return h, nil
 }
 
-// directAlign is what keeps a read off the cache: the kernel copies the ends of any other through it.
-func (h handle) directAlign() (int, error) { return usualAlign, nil }
+// directBlock is what keeps a read off the cache: the kernel copies the ends of any other through it. No interface states it.
+func (h handle) directBlock() (block, error) {
+	return block{bytes: usualAlign, from: "the system does not state one"}, nil
+}
+
+// stored does a read; whether it was one from storage is not told.
+func (h handle) stored(read func()) (was, known bool) {
+	read()
+	return false, false
+}
 
 func (h handle) advise(a Advice) error {
 	ahead := 1

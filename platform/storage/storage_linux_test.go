@@ -51,6 +51,25 @@ func TestDirectReadsPassTheCache(t *testing.T) {
 	assert.Equal(t, len(want), cached(t, path))
 }
 
+// Where the kernel states an alignment it is taken as it is, and as stated; what stands in for it elsewhere is not called stated.
+func TestAlignmentIsThatOfStatx(t *testing.T) {
+	t.Parallel()
+	path := write(t, diskDir(t), content(1<<20))
+	var st unix.Statx_t
+	require.NoError(t, unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_DIOALIGN, &st))
+	f := open(t, path, true)
+	require.True(t, f.Direct(), f.Why())
+	from, stated := f.AlignFrom()
+	if st.Mask&unix.STATX_DIOALIGN == 0 {
+		assert.False(t, stated)
+		assert.Contains(t, from, "statx does not state one here")
+		return
+	}
+	assert.True(t, stated, from)
+	assert.Equal(t, "statx", from)
+	assert.EqualValues(t, max(st.Dio_mem_align, st.Dio_offset_align), f.Align())
+}
+
 // Files opened at the same moment do not spoil each other's proof.
 func TestDirectReadsOfOneFileOpenedManyTimes(t *testing.T) {
 	t.Parallel()
@@ -88,7 +107,7 @@ func TestDirectReadsAnsweredFromTheCacheAreFoundOut(t *testing.T) {
 	pretender := open(t, path, false)
 	pretender.align = 4096
 	require.NoError(t, pretender.Advise(Random))
-	require.ErrorContains(t, open(t, path, false).compare(pretender), "from its cache")
+	require.ErrorContains(t, open(t, path, false).compare(pretender), "from memory")
 }
 
 func TestReadAheadAndDrop(t *testing.T) {

@@ -65,8 +65,11 @@ func TestContract(t *testing.T) {
 			if !direct {
 				assert.False(t, f.Direct())
 			}
+			from, stated := f.AlignFrom()
+			assert.NotEmpty(t, from)
 			if !f.Direct() {
 				assert.Equal(t, 1, f.Align())
+				assert.False(t, stated)
 			}
 
 			p := aligned(t, (size+maxAlign)&^(maxAlign-1))
@@ -231,6 +234,26 @@ func TestDirectReadsAreNotTakenOnTrust(t *testing.T) {
 	err := honest.compare(short)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.ErrorContains(t, err, "direct reads fail")
+}
+
+// A mapping lives without its file open, whatever becomes of that.
+func TestMapping(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := write(t, dir, content(100_000))
+	m, err := Map(path)
+	require.NoError(t, err)
+	f := open(t, path, true)
+	n, err := f.ReadAt(aligned(t, 1<<17), 0)
+	assert.Equal(t, io.EOF, err)
+	assert.Equal(t, 100_000, n)
+	require.NoError(t, m.Close())
+
+	missing := filepath.Join(dir, "missing")
+	_, err = Map(missing)
+	require.ErrorContains(t, err, missing)
+	_, err = Map(write(t, dir, nil))
+	require.ErrorContains(t, err, "map "+path+": the file is empty")
 }
 
 func TestFreeSpace(t *testing.T) {

@@ -35,4 +35,13 @@ func (h handle) pread(p []byte, off int64) (int, error) {
 	}
 }
 
+// view is the bytes of a mapping. Nothing touches them: where the file has shrunk that would end the process.
+type view []byte
+
+func (h handle) mapAll(size int64) (view, error) {
+	return unix.Mmap(int(h), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+}
+
+func (v view) unmap() error { return unix.Munmap(v) }
+
 func (h handle) close() error { return unix.Close(int(h)) }

@@ -33,13 +33,13 @@ func (h handle) size() (int64, error) {
 	return int64(info.FileSizeHigh)<<32 | int64(info.FileSizeLow), err
 }
 
-// directAlign is the drive's sector: the first field of FILE_STORAGE_INFO, seven of 32 bits.
-func (h handle) directAlign() (int, error) {
+// directBlock is the drive's sector: the first field of FILE_STORAGE_INFO, seven of 32 bits.
+func (h handle) directBlock() (block, error) {
 	info := make([]byte, 28)
 	if err := windows.GetFileInformationByHandleEx(windows.Handle(h), windows.FileStorageInfo, &info[0], uint32(len(info))); err != nil {
-		return usualAlign, nil // a file system that does not say
+		return block{bytes: usualAlign, from: "the file system does not state its sectors"}, nil
 	}
-	return int(binary.LittleEndian.Uint32(info)), nil
+	return block{int(binary.LittleEndian.Uint32(info)), "the volume's logical sector", true}, nil
 }
 
 // request is what a read hands to the system. It is kept between reads, so that they allocate nothing.
@@ -62,7 +62,27 @@ func (h handle) pread(p []byte, off int64) (int, error) {
 	return int(r.done), err
 }
 
+// view is the address where a mapping begins.
+type view uintptr
+
+func (h handle) mapAll(int64) (view, error) {
+	section, err := windows.CreateFileMapping(windows.Handle(h), nil, windows.PAGE_READONLY, 0, 0, nil)
+	if err != nil {
+		return 0, err
+	}
+	at, err := windows.MapViewOfFile(section, windows.FILE_MAP_READ, 0, 0, 0)
+	return view(at), errors.Join(err, windows.CloseHandle(section)) // the view keeps the section
+}
+
+func (v view) unmap() error { return windows.UnmapViewOfFile(uintptr(v)) }
+
 func (h handle) close() error { return windows.CloseHandle(windows.Handle(h)) }
+
+// stored does a read; whether it was one from storage is not told.
+func (h handle) stored(read func()) (was, known bool) {
+	read()
+	return false, false
+}
 
 // advise does nothing: Windows takes this advice only when a file is opened, and reads of any pattern are right without it.
 func (h handle) advise(Advice) error { return nil }
