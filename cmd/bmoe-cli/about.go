@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,8 @@ import (
 	"github.com/bmoe/bmoe/core/engine"
 	"github.com/bmoe/bmoe/core/llama"
 	"github.com/bmoe/bmoe/core/manifest"
+	"github.com/bmoe/bmoe/core/params"
+	"github.com/bmoe/bmoe/core/probe"
 	"github.com/bmoe/bmoe/platform/process"
 )
 
@@ -37,8 +40,8 @@ type natives interface {
 	folder() (string, error)
 	// version says which release and which CPU variant is in use.
 	version() (string, error)
-	// devices lists what llama.cpp finds, and the modules beside this program that do not load.
-	devices() (found []llama.Listed, failed []error, err error)
+	// devices lists the host's own, and what each module beside this program has.
+	devices(ctx context.Context, set *params.Set) (host []llama.Listed, modules []probe.Listing, err error)
 }
 
 // nativeLibrary asks the libraries beside this program.
@@ -57,13 +60,22 @@ func (nativeLibrary) version() (string, error) {
 	return l.Version(), nil
 }
 
-func (nativeLibrary) devices() ([]llama.Listed, []error, error) {
+func (nativeLibrary) devices(ctx context.Context, set *params.Set) ([]llama.Listed, []probe.Listing, error) {
 	l, err := engine.Libraries()
 	if err != nil {
 		return nil, nil, err
 	}
-	failed := l.LoadAccelerators()
-	return l.Devices(), failed, nil
+	host := l.Devices() // before any module is loaded into this process, which --no-isolated-probes does
+	modules, err := probe.Finder{Load: engine.Libraries, Again: again(set)}.List(ctx)
+	return host, modules, err
+}
+
+// again starts this program again for a probe, unless a person wants none of that.
+func again(set *params.Set) probe.Again {
+	if !set.Bool("isolated-probes") {
+		return nil
+	}
+	return probe.Isolated(set.Duration("probe-limit"))
 }
 
 // version prints what this program is and stands on; with all, what the release was made of too, and whether its files are
@@ -128,23 +140,32 @@ func (p *program) release() (string, error) {
 	return b.String(), nil
 }
 
-// listDevices prints a line for each device: name, memory, description.
-func (p *program) listDevices() error {
-	found, failed, err := p.natives.devices()
+// listDevices prints a line for each device: name, memory, description. A module of which nothing is used has its line on
+// standard error.
+func (p *program) listDevices(ctx context.Context, set *params.Set) error {
+	host, modules, err := p.natives.devices(ctx, set)
 	if err != nil {
 		return err
 	}
-	for _, err := range failed {
-		p.fail(err)
-	}
-	for _, d := range found {
+	var lines strings.Builder
+	line := func(name, description string, free, total int64) {
 		memory := "memory not stated"
-		if d.Total > 0 {
-			memory = fmt.Sprintf("%d of %d MiB free", d.Free>>20, d.Total>>20)
+		if total > 0 {
+			memory = fmt.Sprintf("%d of %d MiB free", free>>20, total>>20)
 		}
-		if _, err := fmt.Fprintf(p.out, "%s\t%s\t%s\n", d.Name, memory, d.Description); err != nil {
-			return err
+		fmt.Fprintf(&lines, "%s\t%s\t%s\n", name, memory, description)
+	}
+	for _, d := range host {
+		line(d.Name, d.Description, d.Free, d.Total)
+	}
+	for _, m := range modules {
+		if m.Failed != nil {
+			p.fail(fmt.Errorf("%s is left out: %w", m.Module, m.Failed))
+		}
+		for _, d := range m.Devices {
+			line(d.Name, d.Description, d.Free, d.Total)
 		}
 	}
-	return nil
+	_, err = fmt.Fprint(p.out, lines.String())
+	return err
 }

@@ -59,11 +59,7 @@ func main() {
 		exit:    os.Exit,
 		profile: model.Read,
 		look: func(ctx context.Context, set *params.Set, r probe.Request) (probe.Found, error) {
-			var again probe.Again
-			if set.Bool("isolated-probes") {
-				again = probe.Isolated(set.Duration("probe-limit"))
-			}
-			return probe.Here(engine.Libraries, again).Look(ctx, r)
+			return probe.Here(engine.Libraries, again(set)).Look(ctx, r)
 		},
 		history: pastRuns(),
 		can:     abilities,

@@ -143,7 +143,7 @@ func (p *program) run(ctx context.Context, set *params.Set) error {
 	case set.Pinned("completion"):
 		return complete(p.command().Command, p.out, set.String("completion"))
 	case set.Bool("list-devices"):
-		return p.listDevices()
+		return p.listDevices(ctx, set)
 	}
 	if set.Bool("history") {
 		return p.showHistory()

@@ -90,13 +90,13 @@ func newStage(t *testing.T) *stage {
 		Machine: func() (machine.Profile, error) {
 			return machine.Profile{Name: "a test", Memory: machine.Memory{Available: machine.Known(int64(1<<30), "the test's word")}}, nil
 		},
-		Devices: func(context.Context, probe.Request) ([]machine.Device, machine.Backends, error) {
-			return nil, machine.Backends{}, nil
+		Devices: func(context.Context, probe.Request, machine.Profile) (probe.Accelerators, error) {
+			return probe.Accelerators{}, nil
 		},
 		Processor: func(context.Context, probe.Request, machine.Profile) (read, wide machine.Fact[float64], err error) {
 			return machine.Unknown[float64]("not measured in this test"), machine.Fact[float64]{}, nil
 		},
-		Placement: func(context.Context, probe.Request, []machine.Device) (plan.Placement, error) {
+		Placement: func(context.Context, probe.Request, probe.Accelerators) (plan.Placement, error) {
 			return plan.Placement{Projection: plan.Projection{Why: "not projected in this test"}}, nil
 		},
 		Drive: func(context.Context, string, *model.Profile, bool, func(float64)) (machine.Storage, error) {
@@ -152,9 +152,9 @@ type fakeNatives struct {
 
 func (f fakeNatives) folder() (string, error)  { return f.dir, nil }
 func (f fakeNatives) version() (string, error) { return "llama.cpp v0.5.0, cpu-x64", f.err }
-func (f fakeNatives) devices() ([]llama.Listed, []error, error) {
-	return []llama.Listed{{Name: "CPU", Description: "a processor", Free: 1 << 30, Total: 2 << 30}, {Name: "NPU0", Description: "another"}},
-		[]error{errors.New("vulkan: no driver")}, f.err
+func (f fakeNatives) devices(context.Context, *params.Set) ([]llama.Listed, []probe.Listing, error) {
+	return []llama.Listed{{Name: "CPU", Description: "a processor", Free: 1 << 30, Total: 2 << 30}},
+		[]probe.Listing{{Module: "npu.so", Devices: []probe.Listed{{Name: "NPU0", Description: "another"}}}, {Module: "vulkan.so", Failed: errors.New("no driver")}}, f.err
 }
 
 // profile is a model of 2 layers and, unless it is dense, 32 MiB of experts.
@@ -526,7 +526,7 @@ func TestAbout(t *testing.T) {
 	s = newStage(t)
 	require.Equal(t, exitDone, s.play("--list-devices"))
 	assert.Equal(t, "CPU\t1024 of 2048 MiB free\ta processor\nNPU0\tmemory not stated\tanother\n", s.out.String())
-	assert.Equal(t, "bmoe-cli: vulkan: no driver\n", s.err.String())
+	assert.Equal(t, "bmoe-cli: vulkan.so is left out: no driver\n", s.err.String())
 }
 
 func TestHelp(t *testing.T) {

@@ -218,6 +218,9 @@ const (
 	DeviceAccel = 3
 )
 
+// usageWeights is GGML_BACKEND_BUFFER_USAGE_WEIGHTS: the buffer holds what every graph reads and none writes.
+const usageWeights = 1
+
 // Values of enum ggml_status.
 const (
 	StatusFailed  = -1
@@ -272,8 +275,6 @@ const (
 	typeI32  = 26
 )
 
-// flagCompute is GGML_TENSOR_FLAG_COMPUTE: a node without it is passed over.
-const flagCompute = 16
 
 // Q8_0Bytes is the size of n elements in Q8_0: blocks of 32 in 34 bytes. n is a multiple of 32.
 func Q8_0Bytes(n int64) int64 { return n / 32 * 34 }

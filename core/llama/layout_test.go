@@ -80,27 +80,28 @@ var mirrors = []mirror{
 
 // constants are the C constants whose values are written down in Go.
 var constants = map[string]int{
-	"LLAMA_LOAD_MODE_NONE":           LoadRead,
-	"LLAMA_LOAD_MODE_MMAP":           LoadMmap,
-	"LLAMA_KV_OVERRIDE_TYPE_INT":     KVInt,
-	"LLAMA_FLASH_ATTN_TYPE_AUTO":     -1, // as ContextOptions.FlashAttn says
-	"LLAMA_FLASH_ATTN_TYPE_DISABLED": 0,
-	"LLAMA_FLASH_ATTN_TYPE_ENABLED":  1,
-	"GGML_BACKEND_API_VERSION":       APIVersion,
-	"GGML_BACKEND_DEVICE_TYPE_CPU":   DeviceCPU,
-	"GGML_BACKEND_DEVICE_TYPE_GPU":   DeviceGPU,
-	"GGML_BACKEND_DEVICE_TYPE_IGPU":  DeviceIGPU,
-	"GGML_BACKEND_DEVICE_TYPE_ACCEL": DeviceAccel,
-	"GGML_STATUS_FAILED":             StatusFailed,
-	"GGML_STATUS_SUCCESS":            StatusSuccess,
-	"GGML_STATUS_ABORTED":            StatusAborted,
-	"GGML_LOG_LEVEL_ERROR":           logError,
-	"GGML_LOG_LEVEL_CONT":            logCont,
-	"GGML_OP_COUNT":                  opCount,
-	"GGML_TYPE_COUNT":                typeCount,
-	"BMOE_COMMON_VERSION":            commonVersion,
-	"BMOE_COMMON_DONE":               commonDone,
-	"BMOE_COMMON_NO_FIT":             commonNoFit,
+	"LLAMA_LOAD_MODE_NONE":              LoadRead,
+	"LLAMA_LOAD_MODE_MMAP":              LoadMmap,
+	"LLAMA_KV_OVERRIDE_TYPE_INT":        KVInt,
+	"LLAMA_FLASH_ATTN_TYPE_AUTO":        -1, // as ContextOptions.FlashAttn says
+	"LLAMA_FLASH_ATTN_TYPE_DISABLED":    0,
+	"LLAMA_FLASH_ATTN_TYPE_ENABLED":     1,
+	"GGML_BACKEND_API_VERSION":          APIVersion,
+	"GGML_BACKEND_DEVICE_TYPE_CPU":      DeviceCPU,
+	"GGML_BACKEND_DEVICE_TYPE_GPU":      DeviceGPU,
+	"GGML_BACKEND_DEVICE_TYPE_IGPU":     DeviceIGPU,
+	"GGML_BACKEND_DEVICE_TYPE_ACCEL":    DeviceAccel,
+	"GGML_BACKEND_BUFFER_USAGE_WEIGHTS": usageWeights,
+	"GGML_STATUS_FAILED":                StatusFailed,
+	"GGML_STATUS_SUCCESS":               StatusSuccess,
+	"GGML_STATUS_ABORTED":               StatusAborted,
+	"GGML_LOG_LEVEL_ERROR":              logError,
+	"GGML_LOG_LEVEL_CONT":               logCont,
+	"GGML_OP_COUNT":                     opCount,
+	"GGML_TYPE_COUNT":                   typeCount,
+	"BMOE_COMMON_VERSION":               commonVersion,
+	"BMOE_COMMON_DONE":                  commonDone,
+	"BMOE_COMMON_NO_FIT":                commonNoFit,
 }
 
 // place is where a field lies in its struct, in bytes; of a whole struct, its size.
@@ -157,6 +158,7 @@ const headersUsed = `
 #include <stdio.h>
 #include "llama.h"
 #include "ggml.h"
+#include "ggml-alloc.h"
 #include "ggml-cpu.h"
 #include "ggml-backend-impl.h"
 #include "ggml-impl.h"

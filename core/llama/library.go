@@ -39,6 +39,27 @@ type calls struct {
 	GGMLLogSet        func(callback, data uintptr)                                                        `c:"ggml-base:ggml_log_set"`
 	GGMLFree          func(ctx uintptr)                                                                   `c:"ggml-base:ggml_free"`
 	TypeSize          func(typ int32) uint64                                                              `c:"ggml-base:ggml_type_size"`
+	DevProps          func(dev uintptr, props *DeviceProps)                                               `c:"ggml-base:ggml_backend_dev_get_props"`
+	DevBufferType     func(dev uintptr) uintptr                                                           `c:"ggml-base:ggml_backend_dev_buffer_type"`
+	DevHostBuffer     func(dev uintptr) uintptr                                                           `c:"ggml-base:ggml_backend_dev_host_buffer_type"`
+	DevFromHostPtr    func(dev, at, size, largest uintptr) uintptr                                        `c:"ggml-base:ggml_backend_dev_buffer_from_host_ptr"`
+	DevSupportsOp     func(dev, op uintptr) bool                                                          `c:"ggml-base:ggml_backend_dev_supports_op"`
+	DevSupportsBuffer func(dev, buft uintptr) bool                                                        `c:"ggml-base:ggml_backend_dev_supports_buft"`
+	RegDevCount       func(reg uintptr) uintptr                                                           `c:"ggml-base:ggml_backend_reg_dev_count"`
+	RegDevGet         func(reg, i uintptr) uintptr                                                        `c:"ggml-base:ggml_backend_reg_dev_get"`
+	BuftMaxSize       func(buft uintptr) uintptr                                                          `c:"ggml-base:ggml_backend_buft_get_max_size"`
+	BuftAlloc         func(buft, size uintptr) uintptr                                                    `c:"ggml-base:ggml_backend_buft_alloc_buffer"`
+	BufferFree        func(buffer uintptr)                                                                `c:"ggml-base:ggml_backend_buffer_free"`
+	BufferClear       func(buffer uintptr, value uint8)                                                   `c:"ggml-base:ggml_backend_buffer_clear"`
+	BufferBase        func(buffer uintptr) uintptr                                                        `c:"ggml-base:ggml_backend_buffer_get_base"`
+	BufferUsage       func(buffer uintptr, usage int32)                                                   `c:"ggml-base:ggml_backend_buffer_set_usage"`
+	AllocTensors      func(ctx, buft uintptr) uintptr                                                     `c:"ggml-base:ggml_backend_alloc_ctx_tensors_from_buft"`
+	TensorAlloc       func(buffer, tensor, at uintptr) int32                                              `c:"ggml-base:ggml_backend_tensor_alloc"`
+	TensorSet         func(tensor, data, offset, size uintptr)                                            `c:"ggml-base:ggml_backend_tensor_set"`
+	TensorGet         func(tensor, data, offset, size uintptr)                                            `c:"ggml-base:ggml_backend_tensor_get"`
+	NewTensor         func(ctx uintptr, typ, dims int32, ne *int64) uintptr                               `c:"ggml-base:ggml_new_tensor"`
+	MulMatID          func(ctx, experts, input, ids uintptr) uintptr                                      `c:"ggml-base:ggml_mul_mat_id"`
+	BuildForward      func(graph, tensor uintptr)                                                         `c:"ggml-base:ggml_build_forward_expand"`
 	QuantizeChunk     func(typ int32, from, to uintptr, start, rows, cols int64, weights uintptr) uintptr `c:"ggml-base:ggml_quantize_chunk"`
 
 	// ggml
@@ -99,6 +120,8 @@ type Library struct {
 	// and this one is made several times per layer of every token.
 	GraphComputePtr uintptr
 
+	accelerators map[string]uintptr // registries by the modules' paths
+
 	cpuDevice  uintptr
 	setThreads func(backend uintptr, n int32)
 	poolNew    func(*threadpoolParams) uintptr
@@ -124,7 +147,7 @@ func Load(dir string) (*Library, error) {
 		}
 		return loaded, nil
 	}
-	l := &Library{Dir: dir}
+	l := &Library{Dir: dir, accelerators: map[string]uintptr{}}
 	if err := l.open(); err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ type outcome struct {
 	CPU        Module
 	Devices    []Listed
 	Registries int      // how many backends ggml knows
-	LeftOut    []string // by LoadAccelerators
+	LeftOut    []string // by LoadAccelerator
 	log        string   // standard error
 }
 
@@ -49,8 +49,14 @@ func load() (o outcome) {
 	if err != nil {
 		return outcome{Error: err.Error()}
 	}
-	for _, err := range l.LoadAccelerators() {
-		o.LeftOut = append(o.LeftOut, err.Error())
+	accelerators, err := l.Accelerators()
+	if err != nil {
+		return outcome{Error: err.Error()}
+	}
+	for _, m := range accelerators {
+		if _, err := l.LoadAccelerator(m); err != nil {
+			o.LeftOut = append(o.LeftOut, err.Error())
+		}
 	}
 	o.CPU, o.Devices, o.Registries = l.CPU, l.Devices(), registries(l)
 	return o

@@ -70,7 +70,7 @@ func (l *Library) loadCPU() error {
 	}
 	slices.SortStableFunc(usable, func(a, b Module) int { return b.Score - a.Score })
 	for _, m := range usable {
-		if err := l.register(m); err != nil {
+		if _, err := l.register(m); err != nil {
 			leftOut(m, err)
 			continue
 		}
@@ -101,37 +101,44 @@ func leftOut(m Module, err error) {
 	slog.Warn("a compute module does not load and is left out", "module", filepath.Base(m.Path), "error", err)
 }
 
-// register loads one module by its absolute path. ggml_backend_load looks nowhere else.
-func (l *Library) register(m Module) error {
+// register loads one module by its absolute path, and gives its registry. ggml_backend_load looks nowhere else.
+func (l *Library) register(m Module) (uintptr, error) {
 	if err := dynlib.Whole(m.Path); err != nil {
-		return fmt.Errorf("the compute module %s does not load: %w", filepath.Base(m.Path), err)
+		return 0, fmt.Errorf("the compute module %s does not load: %w", filepath.Base(m.Path), err)
 	}
 	l.captureErrors()
 	reg := l.LoadModule(m.Path)
 	said := l.captured()
 	if reg == 0 {
-		return fmt.Errorf("the compute module %s does not load: %s", filepath.Base(m.Path), reason(said, "it does not suit this machine"))
+		return 0, fmt.Errorf("the compute module %s does not load: %s", filepath.Base(m.Path), reason(said, "it does not suit this machine"))
 	}
-	return nil
+	return reg, nil
 }
 
-// LoadAccelerators registers every module beside the executable that is not the CPU's. One that fails is named in the
-// returned list and left out.
-func (l *Library) LoadAccelerators() []error {
+// Accelerators are the modules beside the executable that are not the CPU's. None of them is opened.
+func (l *Library) Accelerators() ([]Module, error) {
 	all, err := modules(l.Dir)
-	if err != nil {
-		return []error{err}
-	}
-	var failed []error
-	for _, m := range all {
-		if m.isCPU() {
-			continue
+	return slices.DeleteFunc(all, Module.isCPU), err
+}
+
+// LoadAccelerator registers one of the Accelerators, once in a process, and lists its devices. Loading one may end the process, if it or the
+// driver under it is broken: what has not been loaded elsewhere before is loaded in a child.
+func (l *Library) LoadAccelerator(m Module) ([]Listed, error) {
+	reg, known := l.accelerators[m.Path]
+	if !known {
+		var err error
+		if reg, err = l.register(m); err != nil {
+			return nil, err
 		}
-		if err := l.register(m); err != nil {
-			failed = append(failed, err)
+		l.accelerators[m.Path] = reg
+	}
+	var list []Listed
+	for i := range l.RegDevCount(reg) {
+		if d := l.listed(l.RegDevGet(reg, i)); d.Type != DeviceCPU {
+			list = append(list, d)
 		}
 	}
-	return failed
+	return list, nil
 }
 
 // bindCPU finds the CPU's device and the calls that only its module has.
@@ -164,22 +171,20 @@ type Listed struct {
 	Handle            uintptr
 }
 
-// Devices lists what ggml has registered, except devices whose name is in hidden.
-func (l *Library) Devices(hidden ...string) []Listed {
+// Devices lists what ggml has registered.
+func (l *Library) Devices() []Listed {
 	var list []Listed
-next:
 	for i := range l.DevCount() {
-		h := l.DevGet(i)
-		d := Listed{Name: l.DevName(h), Description: l.DevDescription(h), Type: l.DevType(h), Handle: h}
-		for _, name := range hidden {
-			if d.Name == name {
-				continue next
-			}
-		}
-		var free, total uintptr
-		l.DevMemory(h, &free, &total)
-		d.Free, d.Total = int64(free), int64(total)
-		list = append(list, d)
+		list = append(list, l.listed(l.DevGet(i)))
 	}
 	return list
+}
+
+// listed describes a device as ggml does, without using it.
+func (l *Library) listed(h uintptr) Listed {
+	d := Listed{Name: l.DevName(h), Description: l.DevDescription(h), Type: l.DevType(h), Handle: h}
+	var free, total uintptr
+	l.DevMemory(h, &free, &total)
+	d.Free, d.Total = int64(free), int64(total)
+	return d
 }

@@ -32,7 +32,7 @@ func (p *Profile) Encode(w io.Writer) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	clean := scrubbed(reflect.ValueOf(*p)).Interface().(Profile)
+	clean := Scrub(*p)
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
@@ -51,7 +51,7 @@ func Decode(r io.Reader) (*Profile, error) {
 	if err := profile.Decode(r, "machine", Version, maxJSON, &d); err != nil {
 		return nil, err
 	}
-	*d.Profile = scrubbed(reflect.ValueOf(*d.Profile)).Interface().(Profile) // whoever wrote it, its texts are printed
+	*d.Profile = Scrub(*d.Profile) // whoever wrote it, its texts are printed
 	if err := d.Check(); err != nil {
 		return nil, fmt.Errorf("contradictory machine profile: %w", err)
 	}
@@ -81,6 +81,10 @@ func scrub(text string) string {
 	}, text)
 	return absolute.ReplaceAllString(printable, "${1}(a path)")
 }
+
+// Scrub is a copy of what anybody may have written, a driver or a file, with every text in it fit to be printed and given
+// away: without what a terminal would obey, and without paths.
+func Scrub[T any](v T) T { return scrubbed(reflect.ValueOf(v)).Interface().(T) }
 
 // scrubbed is a copy of v with scrub applied to every text in it.
 func scrubbed(v reflect.Value) reflect.Value {

@@ -38,6 +38,8 @@ func Isolated(limit time.Duration) Again {
 var children = map[string]func(argument string, out io.Writer) error{
 	ChildPlace:    func(request string, out io.Writer) error { return Projector{Load: beside}.Child(request, out) },
 	ChildHeadroom: headroomChild,
+	ChildList:     listChild,
+	ChildDevice:   deviceChild,
 }
 
 // Child does what a hidden mode asks, if the program's arguments ask for one, and says how the program ends then.

@@ -42,29 +42,33 @@ type placeRequest struct {
 	Architecture string   `json:"architecture"`
 	Layers       int      `json:"layers"`  // that can go to devices, the output head among them
 	Devices      []string `json:"devices"` // that may take layers
+	Modules      []string `json:"modules"` // that have them: the names of their files
 	Session      Session  `json:"session"`
 }
 
 // Place asks llama.cpp's capacity fitter where the model's layers would go among the usable devices, and what a session as
 // wide as r says, and one half as wide, would reserve for context and compute buffers: on the host alone, and placed. What
 // could not be projected is unknown, and Projection.Why says what stood in the way. The error is ctx's alone.
-func (p Projector) Place(ctx context.Context, r Request, devices []machine.Device) (plan.Placement, error) {
+func (p Projector) Place(ctx context.Context, r Request, among Accelerators) (plan.Placement, error) {
 	if r.Model == nil {
 		return unprojected(errors.New("no model was named")), ctx.Err()
 	}
 	ask := placeRequest{
-		Path: r.Path, Architecture: r.Model.Architecture, Layers: r.Model.Layers + r.Model.MTPLayers + 1, Devices: []string{}, Session: r.Session,
+		Path: r.Path, Architecture: r.Model.Architecture, Layers: r.Model.Layers + r.Model.MTPLayers + 1, Devices: []string{}, Modules: []string{}, Session: r.Session,
 	}
-	for _, d := range devices {
+	for _, d := range among.Devices {
 		if machine.IsYes(d.Usable) {
 			ask.Devices = append(ask.Devices, d.Name)
 		}
+	}
+	if len(ask.Devices) > 0 {
+		ask.Modules = append(ask.Modules, among.Modules...)
 	}
 	found, err := p.ask(ctx, ask)
 	if err != nil && len(ask.Devices) > 0 && ctx.Err() == nil {
 		// What a device stands in the way of is projected without devices.
 		without := err
-		ask.Devices = []string{}
+		ask.Devices, ask.Modules = []string{}, []string{}
 		if found, err = p.ask(ctx, ask); err == nil {
 			found.Projection.Why += "; the devices were left out: " + unprojected(without).Projection.Why
 		}
@@ -148,8 +152,10 @@ func (p Projector) project(r placeRequest) (found plan.Placement, err error) {
 	if err != nil {
 		return found, err
 	}
-	if len(r.Devices) > 0 {
-		lib.LoadAccelerators() // one that does not load has no device here, which is then said
+	for _, file := range r.Modules {
+		if _, _, err := load(lib, file); err != nil {
+			return found, err
+		}
 	}
 	s := llama.SessionShape{Path: r.Path}
 	if s.Context, err = shape(lib, r.Session); err != nil {

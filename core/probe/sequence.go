@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/bmoe/bmoe/core/machine"
@@ -61,9 +62,9 @@ func (f Found) Took() time.Duration {
 // Instruments are what a look measures with. Each gives facts, unknown ones with their reason; its error is ctx's alone.
 type Instruments struct {
 	Machine   func() (machine.Profile, error)
-	Devices   func(context.Context, Request) ([]machine.Device, machine.Backends, error)
+	Devices   func(ctx context.Context, r Request, on machine.Profile) (Accelerators, error)
 	Processor func(ctx context.Context, r Request, on machine.Profile) (read, wide machine.Fact[float64], err error)
-	Placement func(ctx context.Context, r Request, devices []machine.Device) (plan.Placement, error)
+	Placement func(ctx context.Context, r Request, among Accelerators) (plan.Placement, error)
 	Drive     func(ctx context.Context, path string, m *model.Profile, direct bool, tell func(float64)) (machine.Storage, error)
 	Headroom  func(ctx context.Context, on machine.Memory, tell func(float64)) (machine.Fact[int64], error)
 }
@@ -77,7 +78,7 @@ var steps = []struct {
 	run   func(*look, context.Context) error
 }{
 	{"free facts", func(r Request) bool { return r.Known == nil }, (*look).free},
-	{"devices", func(r Request) bool { return r.Known == nil }, (*look).devices},
+	{"devices", func(r Request) bool { return r.Known == nil || r.Path != "" && anyUsable(r.Known.Devices) }, (*look).devices},
 	{"processor", func(r Request) bool { return r.Known == nil && r.Measure && r.Model != nil }, (*look).processor},
 	{"projection", func(r Request) bool { return r.Path != "" }, (*look).placement},
 	{"drive", func(r Request) bool { return r.Known == nil && r.Measure && r.Path != "" }, (*look).drive},
@@ -88,8 +89,9 @@ var steps = []struct {
 type look struct {
 	Instruments
 	Request
-	found Found
-	warn  error
+	found   Found
+	modules []string // as in Accelerators
+	warn    error
 }
 
 // Look asks and measures in the one order that every front-end uses. The facts are valid whatever the error says; it is
@@ -155,9 +157,19 @@ func (l *look) free(context.Context) error {
 	return nil
 }
 
-func (l *look) devices(ctx context.Context) (err error) {
-	l.found.Machine.Devices, l.found.Machine.Backends, err = l.Devices(ctx, l.Request)
+// devices asks for this machine's. Of a machine that was saved the devices are known, and the modules here are looked for
+// that have them.
+func (l *look) devices(ctx context.Context) error {
+	found, err := l.Devices(ctx, l.Request, l.found.Machine)
+	l.modules = found.Modules
+	if l.Known == nil {
+		l.found.Machine.Devices, l.found.Machine.Backends = found.Devices, found.Backends
+	}
 	return err
+}
+
+func anyUsable(devices []machine.Device) bool {
+	return slices.ContainsFunc(devices, func(d machine.Device) bool { return machine.IsYes(d.Usable) })
 }
 
 func (l *look) processor(ctx context.Context) (err error) {
@@ -171,7 +183,7 @@ func (l *look) placement(ctx context.Context) (err error) {
 		l.found.Placement = plan.Placement{Projection: plan.Projection{Why: why}}
 		return nil
 	}
-	l.found.Placement, err = l.Placement(ctx, l.Request, l.found.Machine.Devices)
+	l.found.Placement, err = l.Placement(ctx, l.Request, Accelerators{Devices: l.found.Machine.Devices, Backends: l.found.Machine.Backends, Modules: l.modules})
 	return err
 }
 

@@ -22,16 +22,19 @@ func recorder(used *[]string) Instruments {
 			use("machine")
 			return machine.Profile{Name: "seen", Memory: machine.Memory{Available: machine.Known(int64(1<<30), "")}}, nil
 		},
-		Devices: func(context.Context, Request) ([]machine.Device, machine.Backends, error) {
-			use("devices")
-			return []machine.Device{{Name: "GPU0"}}, machine.Backends{Linked: machine.Known(0, ""), Loaded: machine.Known(1, "")}, nil
+		Devices: func(_ context.Context, _ Request, on machine.Profile) (Accelerators, error) {
+			use("devices of " + on.Name)
+			return Accelerators{
+				Devices: []machine.Device{{Name: "GPU0"}}, Modules: []string{"gpu.so"},
+				Backends: machine.Backends{Linked: machine.Known(0, ""), Loaded: machine.Known(1, "")},
+			}, nil
 		},
 		Processor: func(_ context.Context, _ Request, on machine.Profile) (read, wide machine.Fact[float64], err error) {
 			use("processor of " + on.Name)
 			return machine.Known(1e9, ""), machine.Known(2e9, ""), nil
 		},
-		Placement: func(_ context.Context, r Request, devices []machine.Device) (plan.Placement, error) {
-			use("placement over " + devices[0].Name)
+		Placement: func(_ context.Context, r Request, among Accelerators) (plan.Placement, error) {
+			use("placement over " + among.Devices[0].Name + " of " + strings.Join(among.Modules, " "))
 			return plan.Placement{Projection: plan.Projection{Width: r.Session.Ubatch}}, nil
 		},
 		Drive: func(_ context.Context, path string, _ *model.Profile, _ bool, tell func(float64)) (machine.Storage, error) {
@@ -57,21 +60,23 @@ func sharded() *model.Profile {
 func TestLook(t *testing.T) {
 	t.Parallel()
 	m := sharded()
-	saved := machine.Profile{Name: "saved", Devices: []machine.Device{{Name: "GPU9"}}}
+	saved := machine.Profile{Name: "saved", Devices: []machine.Device{{Name: "GPU9", Usable: machine.Yes("it was")}}}
+	untried := machine.Profile{Name: "saved", Devices: []machine.Device{{Name: "GPU8"}}}
 	for name, c := range map[string]struct {
 		request Request
 		used    string
 		storage string
 	}{
 		"a plan": {Request{Model: m, Path: "dir/m-1.gguf", Measure: true},
-			"machine, devices, processor of seen, placement over GPU0, drive dir/m-2.gguf", "read"},
+			"machine, devices of seen, processor of seen, placement over GPU0 of gpu.so, drive dir/m-2.gguf", "read"},
 		"and memory held": {Request{Model: m, Path: "dir/m-1.gguf", Measure: true, Hold: true},
-			"machine, devices, processor of seen, placement over GPU0, drive dir/m-2.gguf, held", "read"},
-		"free facts":               {Request{Model: m, Path: "dir/m-1.gguf"}, "machine, devices, placement over GPU0", "--no-probe-io"},
-		"a profile of a model":     {Request{Model: m, Measure: true}, "machine, devices, processor of seen", "the model is not here"},
-		"the machine alone":        {Request{Measure: true}, "machine, devices", "no model was named"},
-		"a saved machine":          {Request{Model: m, Path: "dir/m-1.gguf", Measure: true, Hold: true, Known: &saved}, "placement over GPU9", ""},
-		"both of them from a file": {Request{Model: m, Measure: true, Known: &saved}, "", ""},
+			"machine, devices of seen, processor of seen, placement over GPU0 of gpu.so, drive dir/m-2.gguf, held", "read"},
+		"free facts":                           {Request{Model: m, Path: "dir/m-1.gguf"}, "machine, devices of seen, placement over GPU0 of gpu.so", "--no-probe-io"},
+		"a profile of a model":                 {Request{Model: m, Measure: true}, "machine, devices of seen, processor of seen", "the model is not here"},
+		"the machine alone":                    {Request{Measure: true}, "machine, devices of seen", "no model was named"},
+		"a saved machine":                      {Request{Model: m, Path: "dir/m-1.gguf", Measure: true, Hold: true, Known: &saved}, "devices of saved, placement over GPU9 of gpu.so", ""},
+		"a saved machine, its devices untried": {Request{Model: m, Path: "dir/m-1.gguf", Measure: true, Known: &untried}, "placement over GPU8 of ", ""},
+		"both of them from a file":             {Request{Model: m, Measure: true, Known: &saved}, "", ""},
 	} {
 		var used []string
 		found, err := recorder(&used).Look(t.Context(), c.request)
@@ -107,9 +112,9 @@ func TestLookEnds(t *testing.T) {
 	var used []string
 	ctx, cancel := context.WithCancel(t.Context())
 	in := recorder(&used)
-	in.Devices = func(context.Context, Request) ([]machine.Device, machine.Backends, error) {
+	in.Devices = func(context.Context, Request, machine.Profile) (Accelerators, error) {
 		cancel()
-		return nil, machine.Backends{}, ctx.Err()
+		return Accelerators{}, ctx.Err()
 	}
 	_, err := in.Look(ctx, Request{Model: sharded(), Path: "m.gguf", Measure: true})
 	assert.ErrorIs(t, err, context.Canceled)

@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -24,6 +25,24 @@ var modes = map[string]func(){
 	"--say":  func() { fmt.Print(os.Args[2:]) },
 	"--fail": func() { fmt.Print("half an ans"); os.Exit(3) },
 	"--hang": func() { select {} },
+	"--moan": func() { fmt.Fprint(os.Stderr, "a word\nits last words \n\n"); os.Exit(5) },
+	"--chat": func() { // more than is kept, and the reader never stops it
+		line := bytes.Repeat([]byte("x"), 1<<16)
+		for range 64 {
+			if _, err := os.Stdout.Write(line); err != nil {
+				os.Exit(6)
+			}
+		}
+		fmt.Fprint(os.Stderr, string(line))
+	},
+	"--leave": func() { // a child of its own that outlives it and holds the pipe
+		child := exec.Command(os.Args[0], "--hang")
+		child.Stdout = os.Stdout
+		if child.Start() != nil {
+			os.Exit(7)
+		}
+		fmt.Print("gone")
+	},
 }
 
 func TestMain(m *testing.M) {
@@ -118,6 +137,18 @@ func TestAgain(t *testing.T) {
 
 	_, err = process.Again(t.Context(), "--fail")
 	assert.ErrorContains(t, err, "exit status 3")
+
+	_, err = process.Again(t.Context(), "--moan")
+	assert.ErrorContains(t, err, "exit status 5: its last words")
+	assert.NotContains(t, err.Error(), "a word")
+
+	out, err = process.Again(t.Context(), "--chat")
+	require.NoError(t, err)
+	assert.Len(t, out, 1<<20)
+
+	out, err = process.Again(t.Context(), "--leave")
+	require.NoError(t, err)
+	assert.Equal(t, "gone", string(out))
 
 	limited, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()

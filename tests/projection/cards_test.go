@@ -102,7 +102,7 @@ func TestLayersArePlacedOnCards(t *testing.T) {
 				devices = append(devices, machine.Device{Name: "CARD" + string(rune('0'+i)), Usable: machine.Known(true, "its probe")})
 			}
 			r := probe.Request{Model: m, Path: path, Session: probe.Session{Context: length, Ubatch: 512}}
-			found, err := probe.Projector{Again: run}.Place(t.Context(), r, devices)
+			found, err := probe.Projector{Again: run}.Place(t.Context(), r, probe.Accelerators{Devices: devices, Modules: []string{dynlib.Name("ggml-card")}})
 			require.NoError(t, err)
 			assert.NotContains(t, found.Projection.Why, "left out")
 			t.Logf("%+v", found)

@@ -34,7 +34,7 @@ func TestAChildProjectsTheSame(t *testing.T) {
 		{Name: "UNTRIED0", Usable: machine.Unknown[bool]("nobody tried")},
 		{Name: "BROKEN0", Usable: machine.Known(false, "its probe ended")},
 	}
-	found, err := probe.Projector{Again: isolated}.Place(t.Context(), r, devices)
+	found, err := probe.Projector{Again: isolated}.Place(t.Context(), r, probe.Accelerators{Devices: devices})
 	require.NoError(t, err)
 	assert.Equal(t, project(t, path, m, r.Session), found.Projection)
 	assert.Empty(t, found.Devices)
@@ -57,7 +57,7 @@ func TestADeviceInTheWayIsLeftOut(t *testing.T) {
 		"the devices were left out: nothing can be projected for it: there is no device GONE0": isolated,
 		"the devices were left out: the process that projects it ended: signal 11":             dying,
 	} {
-		found, err := probe.Projector{Again: runner}.Place(t.Context(), r, usable)
+		found, err := probe.Projector{Again: runner}.Place(t.Context(), r, probe.Accelerators{Devices: usable})
 		require.NoError(t, err)
 		assert.Contains(t, found.Projection.Why, want)
 		assert.Equal(t, project(t, path, m, r.Session).At, found.Projection.At)
@@ -90,7 +90,7 @@ func TestWhatStandsInTheWayIsSaid(t *testing.T) {
 		{"no model", probe.Request{}, isolated, "no model was named"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			found, err := probe.Projector{Again: test.again}.Place(t.Context(), test.request, nil)
+			found, err := probe.Projector{Again: test.again}.Place(t.Context(), test.request, probe.Accelerators{})
 			require.NoError(t, err)
 			assert.Zero(t, found.Projection.Width)
 			assert.Contains(t, found.Projection.Why, test.want)
@@ -99,6 +99,6 @@ func TestWhatStandsInTheWayIsSaid(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	_, err := probe.Projector{Again: isolated}.Place(ended, probe.Request{Model: m, Path: path, Session: session}, nil)
+	_, err := probe.Projector{Again: isolated}.Place(ended, probe.Request{Model: m, Path: path, Session: session}, probe.Accelerators{})
 	assert.ErrorIs(t, err, context.Canceled)
 }

@@ -44,7 +44,7 @@ func subject(t *testing.T, name string) (string, *model.Profile) {
 // project asks in this process.
 func project(t *testing.T, path string, m *model.Profile, s probe.Session) plan.Projection {
 	t.Helper()
-	found, err := probe.Projector{Load: engine.Libraries}.Place(t.Context(), probe.Request{Model: m, Path: path, Session: s}, nil)
+	found, err := probe.Projector{Load: engine.Libraries}.Place(t.Context(), probe.Request{Model: m, Path: path, Session: s}, probe.Accelerators{})
 	require.NoError(t, err)
 	require.Equal(t, s.Ubatch, found.Projection.Width, found.Projection.Why)
 	return found.Projection
@@ -90,7 +90,7 @@ func TestASessionReservesWhatWasProjected(t *testing.T) {
 // neither: what no session can be opened as is not projected either, and says why in the same words.
 func neither(t *testing.T, path string, m *model.Profile, s probe.Session) {
 	t.Helper()
-	found, err := probe.Projector{Load: engine.Libraries}.Place(t.Context(), probe.Request{Model: m, Path: path, Session: s}, nil)
+	found, err := probe.Projector{Load: engine.Libraries}.Place(t.Context(), probe.Request{Model: m, Path: path, Session: s}, probe.Accelerators{})
 	require.NoError(t, err)
 	assert.Zero(t, found.Projection.Width)
 	const why = "model does not support different K (q8_0) and V (f16) cache types"
