@@ -160,7 +160,7 @@ func (p *program) listDevices(ctx context.Context, set *params.Set) error {
 	}
 	for _, m := range modules {
 		if m.Failed != nil {
-			p.fail(fmt.Errorf("%s is left out: %w", m.Module, m.Failed))
+			p.fail(m.Failed)
 		}
 		for _, d := range m.Devices {
 			line(d.Name, d.Description, d.Free, d.Total)

@@ -275,6 +275,5 @@ const (
 	typeI32  = 26
 )
 
-
 // Q8_0Bytes is the size of n elements in Q8_0: blocks of 32 in 34 bytes. n is a multiple of 32.
 func Q8_0Bytes(n int64) int64 { return n / 32 * 34 }

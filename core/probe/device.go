@@ -241,35 +241,29 @@ func (t *trial) pool() error {
 	if most := t.lib.LargestBuffer(t.dev); most > 0 {
 		n = min(n, most)
 	}
-	shared := t.direct()
-	var dropped, locked int64
 	watched := machine.Unknown[bool](fmt.Sprintf("%d MiB to hold there are too few to see in the host's memory", n>>20))
+	locks := machine.Unknown[bool]("the system does not say of its buffers whether they may be reclaimed")
 	if n >= leastHeldThere {
-		var why string
-		var err error
-		dropped, locked, why, err = t.held(n)
+		effects, err := t.held(n)
 		switch {
 		case err != nil && t.found.Free.Known():
 			return fmt.Errorf("of %d MiB that it says are free %w", t.found.Free.Or(0)>>20, err)
 		case err != nil:
 			watched = machine.Unknown[bool](err.Error())
-		case why != "":
-			watched = machine.Unknown[bool](why)
 		default:
-			watched = drop(dropped, n)
+			watched = poolOf(effects, n)
+			if l := middle(effects, func(e effect) int64 { return e.locked }); l >= n/2 {
+				locks = machine.Yes(fmt.Sprintf("%d MiB of this process were locked while it held %d", l>>20, n>>20))
+			}
 		}
 	}
 	t.found.SharesHost = watched
-	if shared.Known() {
-		t.found.SharesHost = shared
+	if direct := t.direct(); direct.Known() {
+		t.found.SharesHost = direct
 	}
-	switch {
-	case machine.IsNo(t.found.SharesHost):
+	t.found.Wires = locks
+	if machine.IsNo(t.found.SharesHost) {
 		t.found.Wires = machine.No("its memory is its own")
-	case n >= leastHeldThere && locked >= n/2:
-		t.found.Wires = machine.Yes(fmt.Sprintf("%d MiB of this process were locked while it held %d", locked>>20, n>>20))
-	default:
-		t.found.Wires = machine.Unknown[bool]("the system does not say of its buffers whether they may be reclaimed")
 	}
 	return nil
 }
@@ -288,47 +282,78 @@ func (t *trial) direct() machine.Fact[bool] {
 	return machine.Fact[bool]{}
 }
 
-// held holds n bytes there a few times, and gives the medians of how much less the host had available meanwhile, and how much
-// more of this process was locked. why says why the first is not known.
-func (t *trial) held(n int64) (dropped, locked int64, why string, err error) {
-	var drops, locks []int64
-	for i := range holds + 1 {
-		before, beforeErr := memory.Read()
-		usage, usageErr := process.Read()
-		release, err := t.lib.Hold(t.dev, n)
-		if err != nil {
-			return 0, 0, "", err
-		}
-		after, afterErr := memory.Read()
-		now, nowErr := process.Read()
-		release()
-		if err := errors.Join(beforeErr, afterErr); err != nil {
-			return 0, 0, err.Error(), nil
-		}
-		if i == 0 {
-			continue // the first brings in what the driver itself needs
-		}
-		drops = append(drops, before.Available-after.Available)
-		if usageErr == nil && nowErr == nil && usage.Locked != process.Unknown {
-			locks = append(locks, now.Locked-usage.Locked)
-		}
-	}
-	slices.Sort(drops)
-	slices.Sort(locks)
-	if len(locks) > 0 {
-		locked = locks[len(locks)/2]
-	}
-	return drops[len(drops)/2], locked, "", nil
+// effect is what changed on the host while a device held memory. Sizes are bytes.
+type effect struct {
+	dropped  int64 // less was available
+	resident int64 // more of this process was in RAM
+	locked   int64 // more of it was locked
 }
 
-// drop reads the effect of holding n bytes on what the host has available. What lies between most and little is no answer:
-// other programs use memory too.
-func drop(dropped, n int64) machine.Fact[bool] {
-	from := fmt.Sprintf("the host had %d MiB less available while it held %d", dropped>>20, n>>20)
+// held holds n bytes there a few times.
+func (t *trial) held(n int64) ([]effect, error) {
+	var all []effect
+	for i := range holds + 1 {
+		before, err := reading()
+		if err != nil {
+			return nil, err
+		}
+		release, err := t.lib.Hold(t.dev, n)
+		if err != nil {
+			return nil, err
+		}
+		now, err := reading()
+		release()
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 { // the first brings in what the driver itself needs
+			all = append(all, effect{before.dropped - now.dropped, now.resident - before.resident, now.locked - before.locked})
+		}
+	}
+	return all, nil
+}
+
+// reading is the host's memory now. What a system does not say does not change.
+func reading() (effect, error) {
+	m, err := memory.Read()
+	if err != nil {
+		return effect{}, err
+	}
+	u, err := process.Read()
+	if err != nil {
+		return effect{}, err
+	}
+	return effect{dropped: m.Available, resident: max(u.Resident, 0), locked: max(u.Locked, 0)}, nil
+}
+
+func middle(all []effect, of func(effect) int64) int64 {
+	var list []int64
+	for _, e := range all {
+		list = append(list, of(e))
+	}
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
+// poolOf reads whose memory n bytes were. What this process has in RAM is the host's. What the host has available moves
+// with other programs too: that it fell tells, that it did not tells where it never did, and all else tells nothing.
+func poolOf(effects []effect, n int64) machine.Fact[bool] {
+	resident := middle(effects, func(e effect) int64 { return e.resident })
+	dropped := middle(effects, func(e effect) int64 { return e.dropped })
 	switch {
+	case resident >= n/2:
+		return machine.Yes(fmt.Sprintf("this process had %d MiB more in RAM while it held %d", resident>>20, n>>20))
 	case dropped >= n/2:
-		return machine.Yes(from)
-	case dropped <= n/4:
+		return machine.Yes(fmt.Sprintf("the host had %d MiB less available while it held %d", dropped>>20, n>>20))
+	}
+	var each []string
+	still := true
+	for _, e := range effects {
+		each = append(each, fmt.Sprint(e.dropped>>20))
+		still = still && e.dropped <= n/4 && e.dropped >= -n/4
+	}
+	from := fmt.Sprintf("the host had %s MiB less available while it held %d", strings.Join(each, ", "), n>>20)
+	if still {
 		return machine.No(from)
 	}
 	return machine.Unknown[bool](from + ", which tells nothing")

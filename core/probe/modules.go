@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,8 +23,9 @@ type Listing struct {
 	Module  string   `json:"module"` // the name of its file
 	Name    string   `json:"name"`   // of its backend: "vulkan"
 	Devices []Listed `json:"devices"`
+	Why     string   `json:"why,omitempty"` // it does not load, in the child's words
 
-	Failed error `json:"-"` // why nothing of it is used; nil: it was loaded and listed its devices
+	Failed error `json:"-"` // why nothing of it is used, with its file; nil: it was loaded and listed its devices
 }
 
 // Listed is a device as its module describes it.
@@ -66,7 +68,7 @@ func (f Finder) List(ctx context.Context) ([]Listing, error) {
 		for _, d := range l.Devices {
 			// Whoever names a device by its name could mean either: the first module keeps it.
 			if by, taken := names[d.Name]; taken && l.Failed == nil {
-				l.Failed = fmt.Errorf("it lists a device %s, and so does %s: one of the two modules must go", d.Name, by)
+				l.Failed = fmt.Errorf("%s lists a device %s, and so does %s: one of the two modules must go", file, d.Name, by)
 			}
 		}
 		if l.Failed != nil {
@@ -98,11 +100,15 @@ func (f Finder) list(ctx context.Context, file string) (Listing, error) {
 	})
 	switch {
 	case ended != nil:
-		return Listing{}, fmt.Errorf("listing its devices ended the process that did it: %w", ended)
+		return Listing{}, fmt.Errorf("listing the devices of %s ended the process that did it: %w", file, ended)
 	case err != nil:
-		return Listing{}, fmt.Errorf("listing its devices: %w", err)
+		return Listing{}, fmt.Errorf("listing the devices of %s: %w", file, err)
 	}
-	return machine.Scrub(l), nil
+	l = machine.Scrub(l)
+	if l.Why != "" {
+		return Listing{}, errors.New(l.Why)
+	}
+	return l, nil
 }
 
 // load loads one module in this process, and lists it.
@@ -140,7 +146,7 @@ func load(lib *llama.Library, file string) ([]llama.Listed, llama.Module, error)
 func listChild(file string, out io.Writer) error {
 	l, err := Finder{Load: mortal}.load(file)
 	if err != nil {
-		return err
+		l = Listing{Module: file, Devices: []Listed{}, Why: err.Error()}
 	}
 	return say(out, l)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"time"
 )
@@ -13,7 +14,7 @@ import (
 // What is kept of a child's output, in bytes: a child that prints without end fills no memory.
 const (
 	mostOutput = 1 << 20
-	mostWords  = 16 << 10
+	mostWords  = 64 << 10
 )
 
 // Again runs this program again with these arguments and gives what it printed, the first MiB of it, also where it failed.
@@ -39,6 +40,9 @@ func Again(ctx context.Context, args ...string) ([]byte, error) {
 	case ctx.Err() != nil:
 		return out.kept, ctx.Err()
 	case errors.As(err, &ended):
+		if signal := caught.FindSubmatch(words.kept); signal != nil {
+			return out.kept, fmt.Errorf("signal %s", signal[1])
+		}
 		if said := words.lastLine(); said != "" {
 			return out.kept, fmt.Errorf("%w: %s", err, said)
 		}
@@ -47,6 +51,9 @@ func Again(ctx context.Context, args ...string) ([]byte, error) {
 	}
 	return out.kept, err
 }
+
+// caught is how Go's runtime says that it caught a signal which C got: before all the stacks, which nobody asked for.
+var caught = regexp.MustCompile(`(?m)^(?:\[signal )?(SIG[A-Z]+: [a-z -]+?)(?: code=.*)?$`)
 
 // head keeps the beginning of what is written.
 type head struct {

@@ -14,42 +14,13 @@ import (
 	"github.com/bmoe/bmoe/core/machine"
 	"github.com/bmoe/bmoe/core/plan"
 	"github.com/bmoe/bmoe/core/probe"
-	"github.com/bmoe/bmoe/platform/dynlib"
-	"github.com/bmoe/bmoe/platform/process"
+	"github.com/bmoe/bmoe/tests/module"
 )
-
-// withCards is a copy of this program, and of the libraries beside it, with a module of cards among them.
-func withCards(t *testing.T) (program string) {
-	t.Helper()
-	exe, err := process.Executable()
-	require.NoError(t, err)
-	from, to := filepath.Dir(exe), t.TempDir()
-	entries, err := os.ReadDir(from)
-	require.NoError(t, err)
-	for _, e := range entries {
-		if strings.Contains(e.Name(), dynlib.Suffix) || e.Name() == filepath.Base(exe) {
-			data, err := os.ReadFile(filepath.Join(from, e.Name()))
-			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(filepath.Join(to, e.Name()), data, 0o755))
-		}
-	}
-	cc := "cc"
-	for _, name := range []string{os.Getenv("CC"), "cc", "gcc", "clang"} {
-		if found, err := exec.LookPath(name); err == nil {
-			cc = found
-			break
-		}
-	}
-	out, err := exec.CommandContext(t.Context(), cc, "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
-		"-DGGML_BACKEND_SHARED", "-DGGML_BACKEND_BUILD", "-isystem", filepath.Join(filepath.Dir(from), "include"),
-		"-o", filepath.Join(to, dynlib.Name("ggml-card")), filepath.Join("testdata", "card.c")).CombinedOutput()
-	require.NoError(t, err, "this test needs a C compiler: %s", out)
-	return filepath.Join(to, filepath.Base(exe))
-}
 
 // TestLayersArePlacedOnCards: what the fitter answers for cards that hold all of a model, a part, or nothing.
 func TestLayersArePlacedOnCards(t *testing.T) {
-	program := withCards(t)
+	program := module.Beside(t, "")
+	cards := module.Compile(t, program, filepath.Join("testdata", "card.c"), "card")
 	path, m := subject(t, "qwen3moe-20m")
 	all := m.Layers + m.MTPLayers + 1
 	const mib = 1 << 20
@@ -102,7 +73,7 @@ func TestLayersArePlacedOnCards(t *testing.T) {
 				devices = append(devices, machine.Device{Name: "CARD" + string(rune('0'+i)), Usable: machine.Known(true, "its probe")})
 			}
 			r := probe.Request{Model: m, Path: path, Session: probe.Session{Context: length, Ubatch: 512}}
-			found, err := probe.Projector{Again: run}.Place(t.Context(), r, probe.Accelerators{Devices: devices, Modules: []string{dynlib.Name("ggml-card")}})
+			found, err := probe.Projector{Again: run}.Place(t.Context(), r, probe.Accelerators{Devices: devices, Modules: []string{cards}})
 			require.NoError(t, err)
 			assert.NotContains(t, found.Projection.Why, "left out")
 			t.Logf("%+v", found)

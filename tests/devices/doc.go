@@ -1,0 +1,2 @@
+// Package devices tries compute modules that do what drivers do wrong, and says what is found of each.
+package devices
