@@ -59,13 +59,11 @@ func TestFaultsOfTheFile(t *testing.T) {
 			reading := false
 			in := probe.Instruments{
 				Machine: func() (m machine.Profile, err error) { return m, nil },
-				Devices: func(context.Context, probe.Request) (d []machine.Device, b machine.Backends, err error) {
-					return d, b, nil
-				},
+				Devices: func(context.Context, probe.Request, machine.Profile) (a probe.Accelerators, err error) { return a, nil },
 				Processor: func(context.Context, probe.Request, machine.Profile) (read, wide machine.Fact[float64], err error) {
 					return machine.Known(1e9, ""), machine.Known(1e9, ""), nil
 				},
-				Placement: func(context.Context, probe.Request, []machine.Device) (p plan.Placement, err error) { return p, nil },
+				Placement: func(context.Context, probe.Request, probe.Accelerators) (p plan.Placement, err error) { return p, nil },
 				Drive:     probe.Storage,
 			}
 			found, err := in.Look(t.Context(), probe.Request{Model: m, Path: path, Direct: true, Measure: true, Tell: func(step string, fraction float64) {
