@@ -17,6 +17,7 @@ import (
 	"github.com/bmoe/bmoe/ci/code"
 	"github.com/bmoe/bmoe/ci/console"
 	"github.com/bmoe/bmoe/ci/demo"
+	"github.com/bmoe/bmoe/ci/foreign"
 	"github.com/bmoe/bmoe/ci/llama"
 	"github.com/bmoe/bmoe/ci/notices"
 	"github.com/bmoe/bmoe/ci/release"
@@ -190,6 +191,16 @@ func (Test) All(ctx context.Context) error {
 func (Test) Gates(ctx context.Context) error {
 	mg.SerialCtxDeps(ctx, Build)
 	return repo.Native(ctx, bin, []string{"BMOE_GATES=all"}, "-v", "-timeout=6h", "./tests/gates")
+}
+
+// The tests of the Windows program, in Wine, with libraries that mingw made.
+func (Test) Windows(ctx context.Context) error {
+	return foreign.Windows(root).Test(ctx)
+}
+
+// The tests of the linux/arm64 program, in QEMU.
+func (Test) ARM64(ctx context.Context) error {
+	return foreign.ARM64(root).Test(ctx)
 }
 
 type Release mg.Namespace

@@ -1,5 +1,6 @@
 // Command beside runs a test program out of another folder, so that it finds there the libraries which the product finds beside
-// itself: go test -exec "beside FOLDER" ./core/llama
+// itself: go test -exec "beside FOLDER" ./core/llama. Another system's test runs through a program that can run it:
+// go test -exec "beside -through wine64 FOLDER" ./core/llama
 package main
 
 import (
@@ -15,13 +16,21 @@ import (
 )
 
 func main() {
-	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "use: beside FOLDER PROGRAM [ARGUMENT...]")
+	args, through := os.Args[1:], ""
+	if len(args) > 1 && args[0] == "-through" {
+		args, through = args[2:], args[1]
+	}
+	if len(args) < 2 {
+		fmt.Fprintln(os.Stderr, "use: beside [-through RUNNER] FOLDER PROGRAM [ARGUMENT...]")
 		os.Exit(2)
 	}
-	program, err := place(os.Args[1], os.Args[2])
+	program, err := place(args[0], args[1])
 	if err == nil {
-		err = run(program, os.Args[3:])
+		line := append([]string{program}, args[2:]...)
+		if through != "" {
+			line = append([]string{through}, line...)
+		}
+		err = run(line)
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -65,12 +74,12 @@ func place(folder, program string) (string, error) {
 }
 
 // run becomes the program where a process can, so that go test's signals reach it.
-func run(program string, args []string) error {
-	err := syscall.Exec(program, append([]string{program}, args...), os.Environ())
-	if _, statErr := os.Stat(program); statErr != nil {
+func run(line []string) error {
+	err := syscall.Exec(line[0], line, os.Environ())
+	if _, statErr := os.Stat(line[0]); statErr != nil {
 		return err
 	}
-	cmd := exec.Command(program, args...)
+	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return cmd.Run()
 }

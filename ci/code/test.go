@@ -86,15 +86,43 @@ func (r Repo) Test(ctx context.Context, bin string) error {
 // Native runs go test with args, each test's program lying in bin while it runs: the product loads libraries from its own folder
 // alone, and so do its tests. One package after the other, since each wants the processor's every core.
 func (r Repo) Native(ctx context.Context, bin string, env []string, args ...string) error {
-	beside := filepath.Join(r.Root, "build", "beside")
-	if runtime.GOOS == "windows" {
-		beside += ".exe"
+	return r.beside(ctx, []string{bin}, bin, slices.Concat(pure, env), args...)
+}
+
+// Foreign is another system whose programs can be run here.
+type Foreign struct {
+	Platform
+	Bin     string   // folder of that system's libraries
+	Through string   // program that runs its programs, "" where the kernel knows what does
+	Env     []string // of everything that is run
+}
+
+// TestForeign builds the programs for another system and runs the tests of the product's packages there, with these flags. What
+// builds and releases the product runs on this system, and is left out.
+func (r Repo) TestForeign(ctx context.Context, f Foreign, flags ...string) error {
+	if err := r.run(ctx, f.env(), "build", "-trimpath", "-o", f.Bin+string(filepath.Separator), "./cmd/..."); err != nil {
+		return err
 	}
-	if err := r.run(ctx, pure, "build", "-o", beside, "./ci/beside"); err != nil {
+	words := []string{f.Bin}
+	if f.Through != "" {
+		words = []string{"-through", f.Through, f.Bin}
+	}
+	args := append(slices.Clip(flags), "-timeout=40m", "./backends/...", "./cmd/...", "./core/...", "./platform/...", "./tests/...")
+	return r.beside(ctx, words, f.Bin, slices.Concat(f.env(), f.Env), args...)
+}
+
+// beside runs go test with the program of the same name between it and each test.
+func (r Repo) beside(ctx context.Context, words []string, bin string, env []string, args ...string) error {
+	program := filepath.Join(r.Root, "build", "beside")
+	if runtime.GOOS == "windows" {
+		program += ".exe"
+	}
+	if err := r.run(ctx, pure, "build", "-o", program, "./ci/beside"); err != nil {
 		return err
 	}
 	defer sweep(bin)
-	return r.run(ctx, slices.Concat(pure, env), slices.Concat([]string{"test", "-p=1", "-exec=" + quote(beside, bin)}, args)...)
+	exec := quote(append([]string{program}, words...)...)
+	return r.run(ctx, env, slices.Concat([]string{"test", "-p=1", "-exec=" + exec}, args)...)
 }
 
 // quote makes one flag of a command whose words may hold spaces, as the go command splits it.
